@@ -8,10 +8,10 @@ can be copied alone.
 Conventions, here and in every module: n subspaces are an array (n, d, p) of orthonormal
 bases, whose columns are the basis vectors; a dictionary is (N, d, q); codes are (n, N).
 float32 and float64 are kept, other real types become float64. A subspace X is embedded
-as its projector X^ = X X^T. It is not formed where d is large: inner products of the
-bases are enough. Where they are, an array may hold weighted subspaces instead, X^ =
-sum_k w_k u_k u_k^T with ||w||_2 = 1: the columns are sqrt(w_k) u_k, and X^ = X X^T and
-all that follows hold with <X^, X^> = 1 (subspaces.weighted).
+as its projector X^ = X X^T, which is not formed where d is large: most functions need
+only inner products. These also take weighted subspaces X^ = sum_k w_k u_k u_k^T with
+||w||_2 = 1. The array then holds the columns sqrt(w_k) u_k; all formulas stay as they
+are, and <X^, X^> = 1 (subspaces.weighted).
 
     inner product  <X^, D^> = ||X^T D||_F^2, <X^, X^> = p           projection_kernel
     distance       ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q  chordal_distance
@@ -82,15 +82,15 @@ __all__ = [
     "classify",
 ]
 
-# What hints name, here and in every module, beside ArrayLike and np.ndarray.
-# (n, N) as an argument, dense or sparse
+# Names for type hints, here and in every module.
+# codes (n, N), dense or sparse
 Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array
-# of frames: arrays (n_i, d), or one array (n, q, d)
+# sets of frames: arrays (n_i, d), or one array (n, q, d)
 Sets = Sequence[ArrayLike] | np.ndarray
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
 # k(A, B) on rows, as in kernels
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
-# or a name, or a pair of name and number: kernels.kernel_named
+# a kernel, its name, or a pair of name and number: kernels.kernel_named
 AnyKernel = Kernel | str | tuple
 # what np.random.default_rng takes
 Rng = int | Sequence[int] | np.random.Generator | None
@@ -126,8 +126,8 @@ def orthonormalize(A: ArrayLike) -> np.ndarray:
     if (rank < p).any():
         i = tuple(int(j) for j in np.argwhere(rank < p)[0])
         raise ValueError(
-            f"A must have independent columns: rank {rank[i]} < p = {p} at index "
-            f"{i or 0}, relative tolerance {tol:.1g}"
+            f"A must have independent columns: rank {rank[i]} < p = {p}"
+            f"{f' at index {i}' if i else ''}, relative tolerance {tol:.1g}"
         )
     sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
     return Q * sign[..., None, :]
@@ -354,7 +354,7 @@ def gsc(
     init: codes (n, N) to start from.
     tol: the accuracy relative to ||X^||^2, see sparse_codes.
     max_iter: the search stops after max_iter rounds, with a warning.
-    return_info: return a named tuple (codes, gap, n_iter), with duality gaps.
+    return_info: return a named tuple (codes, gap, n_iter), see sparse_codes.
     sparse_output: return a scipy.sparse CSR array.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for
@@ -366,7 +366,7 @@ def gsc(
     array([[0.75, 0.  , 0.  ]])
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
-    code = sparse_coding(
+    coding = sparse_coding(
         (len(X), len(D)),
         lam,
         lam_scale,
@@ -377,7 +377,7 @@ def gsc(
         return_info,
         sparse_output,
     )
-    return code(bases_gram(D), LazyGram(X, D), squared_norm(X))
+    return coding(bases_gram(D), LazyGram(X, D), squared_norm(X))
 
 
 def sparse_codes(
@@ -404,17 +404,19 @@ def sparse_codes(
     each solved from the one before. lam_scale="max": each query's lambda is lam times
     its own lam_max, so that one lam in [0, 1] suits any data.
 
-    The search stops when gap / norm2, reach v / norm2 and v / (lam_max / 2) are at most
-    tol. gap is the duality gap. v is the largest violation of the optimality conditions
-    of g = k - K y: g_j = (lam / 2) sign(y_j) where y_j != 0, |g_j| <= lam / 2
-    elsewhere; reach brings it into units of the cost. The third keeps accuracy where
-    inner products are small. If max_iter or rounding ends the search before, a warning
-    gives the largest of the three. Of identical atoms only the sum of the coefficients
-    is determined. positive: codes >= 0. init: codes (n, N) to start from.
+    The search stops when three numbers are at most tol: the duality gap over norm2,
+    reach v / norm2, and v / (lam_max / 2). v is the largest violation of the optimality
+    conditions of g = k - K y: g_j = (lam / 2) sign(y_j) where y_j != 0, |g_j| <= lam /
+    2 elsewhere. reach = sqrt(norm2 / max_j K_jj) brings it into units of the cost. The
+    third number keeps accuracy where inner products are small. If max_iter or rounding
+    ends the search before, a warning gives the largest of the three. Of identical atoms
+    only the sum of the coefficients is determined. positive: codes >= 0. init: codes
+    (n, N) to start from.
 
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
-    are in a named tuple (codes, gap, n_iter), whose gap is absolute. Errors: ValueError
+    are in a named tuple (codes, gap, n_iter): gap is the largest of the three numbers,
+    times norm2. Errors: ValueError
     or TypeError that names the argument.
 
     >>> import numpy as np
@@ -426,7 +428,7 @@ def sparse_codes(
     array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    code = sparse_coding(
+    coding = sparse_coding(
         K_xd.shape,
         lam,
         lam_scale,
@@ -437,7 +439,7 @@ def sparse_codes(
         return_info,
         sparse_output,
     )
-    return code(K_dd, K_xd, norm2)
+    return coding(K_dd, K_xd, norm2)
 
 
 # ---------------------------------------------------------- locality-constrained coding
@@ -468,8 +470,8 @@ def glc(
     array([[1., 0., 0.]])
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
-    code = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return code(bases_gram(D), LazyGram(X, D), squared_norm(X))
+    coding = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
+    return coding(bases_gram(D), LazyGram(X, D), squared_norm(X))
 
 
 def locality_codes(
@@ -488,9 +490,9 @@ def locality_codes(
     1, scaled to sum 1: the paper's locality-constrained coding, regularised so that
     linearly dependent neighbours are allowed. reg defaults to 1e-10, for float32 to
     1e-5; the ridge is never below the rounding error of G. Nearest is by chordal
-    distance. Of atoms whose inner products are equal to the last bit the first are
-    taken; of those that differ by rounding alone, as one subspace in two bases,
-    rounding decides which, and processors round differently. A query that equals an
+    distance. If several atoms have exactly equal inner products, the first ones are
+    taken. If these differ only by rounding, as for one subspace in two bases, the
+    choice depends on the processor. A query that equals an
     atom, to rounding, has code 1 on it. Arguments and output are as in sparse_codes;
     n_neighbors is in 1..N.
 
@@ -500,8 +502,8 @@ def locality_codes(
     array([[0.5, 0.5, 0. ]])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    code = local_coding(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return code(K_dd, K_xd, norm2)
+    coding = local_coding(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
+    return coding(K_dd, K_xd, norm2)
 
 
 # -------------------------------------------------------- from codes to points, classes
@@ -551,22 +553,21 @@ def class_scores(
 
     "residual": what the atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c. It is
     ||X^||^2 - e_c, where e_c is the paper's class-specific residual error
-    (class_residuals). It is computed directly: as ||X^||^2 - e_c rounding takes it away
-    where it is far below ||X^||^2.
+    (class_residuals). It is computed directly: the difference ||X^||^2 - e_c would lose
+    it to rounding where it is far below ||X^||^2.
     "sum", "max": the sum or the largest of the coefficients of the class, the paper's
     alternatives.
 
     Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
-    do not tell which they are. Local codes and their class sums do not change when the
-    origin of the embedding space moves. Residuals do: leaving out the atoms of other
-    classes treats them as zero, so that residuals depend on the origin. Inner products
-    are small under a narrow kernel or with descriptors of many dimensions. There 2
-    k_c^T y_c - y_c^T K_cc y_c of local codes is negative and falls with every atom that
-    the class has among the neighbours: a class with two of them loses to a class with
-    one. Cross-validation with one training atom a class does not reveal that.
+    do not tell which they are. Residuals depend on the origin of the embedding space,
+    since the atoms of other classes count as zero; local codes and their class sums do
+    not. If inner products are small, under a narrow kernel or with long descriptors,
+    each neighbour of a class lowers its residual score, so that a class with two
+    neighbours loses to a class with one. Cross-validation with one training atom a
+    class does not reveal that.
 
-    A class with no atom in the code scores 0; if all others are negative, just below
-    the best. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j
+    A class with no atom in the code scores 0; if no score is positive, just below the
+    best. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j
     - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
@@ -654,13 +655,13 @@ def score_shares(
         order = np.argsort(np.where(used, -parts, np.inf), axis=1, kind="stable")[:, :m]
         there = np.take_along_axis(used, order, axis=1)
         values = np.where(there, np.take_along_axis(parts, order, axis=1), 0)
-        found.append((np.where(there, order, -1), values))
-    widest = max((order.shape[1] for order, _ in found), default=0)
+        found.append((tile, np.where(there, order, -1), values))
+    widest = max((values.shape[1] for _, _, values in found), default=0)
     indices = np.full((len(K_xd), widest), -1)
     shares = np.zeros((len(K_xd), widest), K_xd.dtype)
-    for tile, (order, values) in zip(query_tiles(len(K_xd), len(K_dd)), found):
-        indices[tile, : order.shape[1]] = order
-        shares[tile, : order.shape[1]] = values
+    for tile, atoms, values in found:
+        indices[tile, : atoms.shape[1]] = atoms
+        shares[tile, : atoms.shape[1]] = values
     _check_no_overflow(shares, "shares")
     return Shares(indices, shares)
 
@@ -707,7 +708,7 @@ def classify(
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
     labelled = check_labels(labels, len(D))
-    code = make_coding(
+    coding = make_coding(
         (len(X), len(D)),
         X.dtype,
         lam,
@@ -720,7 +721,7 @@ def classify(
     )
     return_info = check_flag(return_info, "return_info")
     return classify_by_codes(
-        bases_gram(D), LazyGram(X, D), squared_norm(X), labelled, code, return_info
+        bases_gram(D), LazyGram(X, D), squared_norm(X), labelled, coding, return_info
     )
 
 
@@ -737,11 +738,11 @@ JIT = {
     "no_cfunc_wrapper": True,
 }
 
-_long: set = set()  # the functions of which jit says so before they are compiled
+_announced: set = set()  # functions whose compilation is announced
 
 
 def digest(module):
-    """Of the source of a module, in a zip too."""
+    """CRC-32 of the source file of a module, which may lie in a zip."""
     source = module.__loader__.get_data(module.__file__)
     return f"{zlib.crc32(source):08x}"
 
@@ -752,10 +753,10 @@ DIGEST = digest(sys.modules[__name__])
 def jit(function=None, *, long=False, allocates=True, parts=None):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
-    Functions of other modules may call those under inlined_jit here, and in the module
-    parts. The name of such a function holds digests of both files, so that a change
-    makes the cache invalid. long: it takes more than two seconds, which the logger
-    grassmann_sc says before. allocates: as of inlined_jit.
+    Jitted functions of other modules may call the inlined functions of this file and of
+    the module parts. Their cached names hold digests of both files, so that a change of
+    either makes the cache invalid. long: compiling takes more than two seconds, which
+    the logger grassmann_sc announces. allocates: see inlined_jit.
     """
     if function is None:
         return functools.partial(jit, long=long, allocates=allocates, parts=parts)
@@ -771,7 +772,7 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
     if dispatcher is function:  # NUMBA_DISABLE_JIT=1
         return function
     if long:
-        _long.add(dispatcher)
+        _announced.add(dispatcher)
     return dispatcher
 
 
@@ -795,12 +796,12 @@ def inlined_jit(function=None, *, once=False, allocates=False):
     )(function)
 
 
-class _Patience(numba.core.event.Listener):
+class _CompileNotice(numba.core.event.Listener):
     """Announces a long compilation whose result is not in the cache on disk."""
 
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
-        if dispatcher in _long:
+        if dispatcher in _announced:
             name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
             logging.getLogger(__name__).warning(
                 "grassmann_sc: compiling %s, which takes some "
@@ -812,7 +813,7 @@ class _Patience(numba.core.event.Listener):
         pass
 
 
-numba.core.event.register("numba:compile", _Patience())
+numba.core.event.register("numba:compile", _CompileNotice())
 
 
 # ------------------------------------------------------------- tiles of the Gram matrix
@@ -821,10 +822,7 @@ TILE = 2**21  # numbers of K_xd that are held at a time
 
 
 def query_tiles(n, N):
-    """Slices of n queries with at most TILE products with N atoms each.
-
-    A slice has at least 64 queries.
-    """
+    """Slices of max(64, TILE // N) of n queries."""
     return slices(n, max(64, TILE // N))
 
 
@@ -861,34 +859,37 @@ def bases_gram(
     D = X if symmetric else D
     n, d, p = X.shape
     N, _, q = D.shape
-    lead = (len(weights),) if weights is not None else (min(p, q),) * each_p
-    K = np.empty((*lead, n, N), X.dtype)
-    # such products run at the full speed of BLAS, short ones are squared in cache, and
-    # the buffers of a call stay below 64 MB
+    leading = (len(weights),) if weights is not None else (min(p, q),) * each_p
+    K = np.empty((*leading, n, N), X.dtype)
+    # a product of this size runs at the full speed of BLAS, its rows are squared in
+    # cache, and the buffers of a call stay below 64 MB
     height = _even_share(n, (512 if d <= 256 else 1024) // p)
-    width = _even_share(N, (2048 if not 256 < d <= 1024 else 3072) // q)
+    width = _even_share(N, (3072 if 256 < d <= 1024 else 2048) // q)
     height = -(-height // 2) if symmetric else height  # less work below the diagonal
     pieces = slices(d, _even_share(d, 1024))
-    of_X, first = _columns_in_use(X, each_p or weights is None)
-    of_D, begin = (of_X, first) if symmetric else _columns_in_use(D, True)
+    used_X, start_X = _columns_in_use(X, each_p or weights is None)
+    used_D, start_D = (used_X, start_X) if symmetric else _columns_in_use(D, True)
     if weights is not None:
-        weights = weights[:, of_X] if of_X is not None else weights.reshape(*lead, -1)
+        weights = (
+            weights[:, used_X] if used_X is not None else weights.reshape(*leading, -1)
+        )
         weights = weights.astype(X.dtype, copy=False)
     for columns in slices(N, width):
         for rows in slices(columns.stop if symmetric else n, height):
             left = max(rows.start, columns.start) if symmetric else columns.start
-            of_rows = slice(first[rows.start], first[rows.stop])
-            of_columns = slice(begin[left], begin[columns.stop])
+            of_rows = slice(start_X[rows.start], start_X[rows.stop])
+            of_columns = slice(start_D[left], start_D[columns.stop])
             product = None
             for piece in pieces:
+                # one piece is packed once for all rows
                 if rows.start == 0 or len(pieces) > 1:
-                    packed = _pack(D, columns, piece, of_D)
-                above = of_columns.start - begin[columns.start]  # the diagonal
-                part = _pack(X, rows, piece, of_X) @ packed[above:].T
+                    packed = _pack(D, columns, piece, used_D)
+                skipped = of_columns.start - start_D[columns.start]  # above the rows
+                part = _pack(X, rows, piece, used_X) @ packed[skipped:].T
                 product = part if product is None else np.add(product, part, out=part)
             starts = (
-                first[rows.start : rows.stop + 1] - of_rows.start,
-                begin[left : columns.stop + 1] - of_columns.start,
+                start_X[rows.start : rows.stop + 1] - of_rows.start,
+                start_D[left : columns.stop + 1] - of_columns.start,
             )
             if weights is not None:
                 of_both = weights[:, of_rows], weights[:, of_columns]
@@ -898,14 +899,17 @@ def bases_gram(
             else:
                 sum_squares(product, *starts, rows.start, left, K)
     if symmetric:
-        for gram in K if lead else [K]:
+        for gram in K if leading else [K]:
             _mirror(gram)
     return K
 
 
 def _columns_in_use(X, may_be_bases):
-    """Which columns of X (n, d, p) are not zero, None for all, and counts before each."""
+    """The mask (n, p) of nonzero columns of X (n, d, p), None if all are, and how many
+    lie before each subspace (n + 1,).
+    """
     n, _, p = X.shape
+    # a column of checked X is zero only if it is weighted, which p = 1 does not tell
     if may_be_bases and squared_norm(X) == p > 1:
         return None, p * np.arange(n + 1)
     used = X.any(axis=1)
@@ -922,7 +926,7 @@ def _pack(X, some, piece, used):
 
 
 def _even_share(total, most):
-    """The size of equal parts of total, at most so large; at least 1."""
+    """The size of the fewest equal parts of total that are at most `most`; at least 1."""
     parts = -(-total // max(1, most))
     return -(-total // parts) if parts else 1
 
@@ -969,7 +973,7 @@ def _sum_weighted_squares(product, rows, columns, of_rows, of_columns, top, left
 def sum_leading_squares(product, rows, columns, top, left, K):
     """In K (m, n, N): K[k - 1] has the sums over the leading k x k of each pair.
 
-    All have as many rows, and as many columns.
+    All pairs have p rows and q columns.
     """
     m = len(K)
     p = rows[1]
@@ -1010,10 +1014,9 @@ class SparseCoding(
         "lam lam_scale positive init tol max_iter return_info sparse_output",
     )
 ):
-    """How to code, by sparse_codes: a function (K_dd, K_xd, norm2) -> codes.
+    """Checked options of sparse_codes: called with (K_dd, K_xd, norm2), the codes.
 
-    Its arguments are checked before. K_xd: an array or LazyGram; norm2: a number or
-    (n,).
+    K_xd: an array or LazyGram; norm2: a number or (n,).
     """
 
     rule = "residual"  # of class_scores, for its codes
@@ -1074,10 +1077,10 @@ class _Lassos:
         self.coding = coding
         self.K = c_array(K_dd, np.float64)
         self.norm2 = c_array(norm2, np.float64)
-        # for lam = 0, whose codes are those of least squares
-        no_lam = not coding.positive and not path.all()
         rcond = len(self.K) * np.finfo(dtype).eps
-        self.inverse = np.linalg.pinv(self.K, rcond, True) if no_lam else None
+        self.inverse = None
+        if not coding.positive and not path.all():  # least squares, where lam is 0
+            self.inverse = np.linalg.pinv(self.K, rcond, hermitian=True)
         self.order = np.argsort(-path, kind="stable")  # each solution starts the next
         self.half = path[self.order] / 2
         self.dtype = dtype
@@ -1085,7 +1088,7 @@ class _Lassos:
         self.sparse = []  # of each block, the nonzero entries for each lambda
         self.gap = np.empty(shape[:2])
         self.n_iter = np.empty(shape[:2], np.int64)
-        self.curvature = []  # the least of K that a block met
+        self.curvature = []  # the least that each block met
 
     def solve(self, k_tile, first, block):
         """Solve a block of the queries whose products k_tile holds.
@@ -1137,11 +1140,12 @@ class _Lassos:
             )
             warn(
                 f"{late.sum()} of {late.size} codes did not converge (max_iter = "
-                f"{self.coding.max_iter}): worst duality gap {self.gap[worst]:.2g}, "
+                f"{self.coding.max_iter}): largest gap {self.gap[worst]:.2g}, "
                 f"tolerance {tol[worst[-1]]:.2g}"
             )
         codes = self.dense
         if codes is None:
+            # vstack takes one block or more, also if there are no queries
             none = scipy.sparse.csr_array((0, len(self.K)), dtype=self.dtype)
             parts = zip([none] * len(self.half), *self.sparse)
             codes = [scipy.sparse.vstack(rows, "csr") for rows in parts]
@@ -1158,7 +1162,7 @@ def _least_squares(K, k, inverse):
     y = k @ inverse
     y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
     g = k - y @ K
-    return y, np.maximum((g @ inverse * g).sum(axis=1), 0)
+    return y, np.maximum(((g @ inverse) * g).sum(axis=1), 0)
 
 
 def _units(k, lam_scale):
@@ -1181,7 +1185,7 @@ def _units(k, lam_scale):
 # solve for them exactly, dropping those that would change sign; the gap between cost
 # and bound is the proof.
 
-# One query: k (N,), its products with the atoms.
+# One query: its products k (N,) with the atoms, half = lambda / 2, norm2 = ||X^||^2.
 _Query = namedtuple("_Query", "k half norm2")
 _Rules = namedtuple("_Rules", "positive tol max_iter")
 
@@ -1192,20 +1196,26 @@ _Rules = namedtuple("_Rules", "positive tol max_iter")
 # support: indices of the nonzero y_j in the order of the factor.
 # inside: is j among them? False but where new ones are collected.
 # L (N, >= N): Cholesky factor of K[support, support], row by row.
-# size, scaled: what is looked for the largest of; K_jj y_j in descent.
-# sign, slope, step: along the support, sign(y_j), g_j - half that, what y moves by.
+# size: magnitudes whose largest is looked for.
+# scaled: K_jj y_j, during descent.
+# sign: sign(y_j), along the support.
+# slope: g_j - half * sign(y_j), along the support.
+# step: how far each y_j of the support moves.
 # cut, image: a step that stops at zero, and L^T cut: see _drop_all.
 # lost, cosine, sine: rows to delete from the factor, and the rotations for it.
-# negative (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
+# curvature (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
 _Work = namedtuple(
     "_Work",
     "K diag y g support inside L size scaled sign slope step cut image lost cosine sine "
-    "negative",
+    "curvature",
 )
 
 
 def _new_work(K):
-    """A plain tuple of what _Work names, with which _lasso_paths may begin."""
+    """A plain tuple of what _Work names, with which _lasso_paths may begin.
+
+    Vectors are rows of one array; fields of other shapes or types replace theirs.
+    """
     N = len(K)
     rows = np.empty((len(_Work._fields) + N, N))
     w = _Work(*rows[:-N])
@@ -1217,76 +1227,75 @@ def _new_work(K):
             support=np.empty(N, np.int64),
             lost=np.empty(N, np.int64),
             inside=np.zeros(N, np.bool_),
-            negative=np.zeros(1),
+            curvature=np.zeros(1),
         )
     )
 
 
 @jit(long=True, allocates=False)
-def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
-    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending.
+def _lasso_paths(work, products, norm2, half, rules, Y, gap, n_iter):
+    """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (L, n), descending.
 
-    Y[0] holds the codes to start from.
-    work: of _new_work; rules: a plain tuple of what _Rules names. Writes Y, gap and
-    n_iter (L, n): numba runs Python to return arrays, where a Ctrl-C would come out as
-    a SystemError. Returns the "negative" of _Work.
+    Y[0] holds the codes to start from. work: of _new_work; rules: a plain tuple of what
+    _Rules names. Results are written into Y, gap and n_iter (L, n): returning arrays
+    would run Python, where a Ctrl-C becomes a SystemError. Returns the least curvature
+    of _Work.
     """
     w = _Work(*work)
     rules = _Rules(*rules)
-    for i in range(len(queries)):
+    for i in range(len(products)):
         copy(Y[0, i], w.y, len(w.y))
         m = np.int64(-1)  # nothing is known of this query
-        kept = np.int64(0)  # for a plain number Numba compiles what takes it once more
+        n_good = np.int64(0)  # for a plain 0 Numba would compile its callees twice
         for o in range(len(half)):
             if half[o, i] > 0 or rules.positive:
-                query = _Query(queries[i], half[o, i], norm2[i])
-                gap[o, i], n_iter[o, i], m, kept = _lasso(w, query, rules, m, kept)
+                query = _Query(products[i], half[o, i], norm2[i])
+                gap[o, i], n_iter[o, i], m, n_good = _lasso(w, query, rules, m, n_good)
             else:
                 gap[o, i] = np.inf
                 n_iter[o, i] = 0
             copy(w.y, Y[o, i], len(w.y))
-    return w.negative[0]
+    return w.curvature[0]
 
 
 @inlined_jit(once=True)
-def _lasso(w, query, rules, m, kept):
+def _lasso(w, query, rules, m, n_good):
     """One lasso: rounds until the gap is small enough.
 
-    It also ends after max_iter rounds, or 11 that do not lower the cost.
-    m: size of the support; kept: good rows of its factor. m >= 0: w.y, w.support[:m],
-    w.L[:kept] and w.g come from another lambda; m = -1: w.y alone is given. Returns the
-    gap, the number of rounds, and m and kept for the next lambda.
+    It also ends after max_iter rounds, or 11 that do not lower the cost. m: size of the
+    support; n_good: good rows of its factor. m >= 0: w.y, w.support[:m], w.L[:n_good]
+    and w.g come from another lambda; m = -1: w.y alone is given. Returns the gap, the
+    number of rounds, and m and n_good for the next lambda.
     """
     peak = 0.0  # of k: half of lam_max
     longest = 1e-300
     for j in range(len(query.k)):
         peak = max(peak, query.k[j] if rules.positive else abs(query.k[j]))
         longest = max(longest, w.diag[j])
-    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 longest), is in units
-    # of the cost
+    # about the largest ||y||_1: a violation times this is in units of the cost
     reach = math.sqrt(query.norm2 / longest)
     stalled = 0
     best = np.inf
     n_rounds = 0
     if m < 0:
         m = _start(w, query)
-        kept = 0
+        n_good = 0
     while True:
         cost, gap, excess = _certificate(w, query, rules.positive, m)
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
-        # so that small inner products count as large ones do
+        # relative to max |k| too: small inner products are as accurate as large ones
         if excess > rules.tol * peak:
             gap = max(gap, excess / peak * query.norm2)
-        # stalled: rounding forbids more
+        # stalled: rounding prevents progress
         if gap <= rules.tol * query.norm2 or n_rounds == rules.max_iter or stalled > 10:
-            return gap, n_rounds, m, kept
+            return gap, n_rounds, m, n_good
         if n_rounds > 0 or m == 0:  # a support that was given is first solved as it is
             _descend(w, query.half, rules.positive, 10 + m // 2)
-            m, kept = _collect_support(w, m, kept)
+            m, n_good = _collect_support(w, m, n_good)
         n_rounds += 1
-        m, kept = _solve_on_support(w, query.half, m, kept)
+        m, n_good = _solve_on_support(w, query.half, m, n_good)
         _residual_products(w, query.k, m)
 
 
@@ -1345,6 +1354,9 @@ def _certificate(w, query, positive, m):
         for j in range(len(w.y)):
             if w.g[j] > half:
                 shift = max(shift, (w.g[j] - half) / k[j]) if k[j] > 0 else np.inf
+        for j in range(len(w.y)):  # negative products grow by the shift
+            if k[j] < 0 and w.g[j] - shift * k[j] > half:
+                shift = np.inf
         if shift < np.inf:
             gap = min(gap, 2 * half * l1 - 2 * yg + shift * (2 * yk + shift * norm2))
     return 2 * half * l1 - yk - yg, gap, excess
@@ -1385,9 +1397,10 @@ def _argmax(size):
 def _descend(w, half, positive, n_steps):
     """Coordinate descent: the largest step of all, at most n_steps times.
 
-    It ends when steps are small. Updates w.y and w.g. Coordinate j goes to S(u) / K_jj
-    with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a move of g_j - clip(u,
-    -half, half), in units of K_jj. Overwrites w.size and w.scaled.
+    It ends when the largest step is below 3 % of the first. Updates w.y and w.g.
+    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u,
+    -half, half): it moves by (g_j - clip(u, -half, half)) / K_jj. Overwrites w.size and
+    w.scaled.
     """
     low = -np.inf if positive else -half
     for j in range(len(w.y)):
@@ -1416,11 +1429,11 @@ def _descend(w, half, positive, n_steps):
 
 
 @inlined_jit
-def _collect_support(w, m, kept):
+def _collect_support(w, m, n_good):
     """Make w.support that of w.y.
 
     What stays of its first m keeps its order; what is new follows. Returns its size,
-    and how many of the first kept rows of the factor are still good.
+    and how many of the first n_good rows of the factor are still good.
     """
     count = 0
     for i in range(m):
@@ -1431,38 +1444,37 @@ def _collect_support(w, m, kept):
             count += 1
         else:
             w.lost[i - count] = i
-    kept = delete_rows(w, m - count, kept)
+    n_good = delete_rows(w, m - count, n_good)
     for j in range(len(w.y)):
         if w.y[j] != 0 and not w.inside[j]:
             w.support[count] = j
             count += 1
         w.inside[j] = False
-    return count, kept
+    return count, n_good
 
 
 @inlined_jit(once=True)
-def _solve_on_support(w, half, m, kept):
+def _solve_on_support(w, half, m, n_good):
     """Minimise over w.y on w.support[:m] with its signs; leaves w.g stale.
 
-    Returns the size of the support and the number of good rows of its factor.
-
     Exact Newton steps; atoms are dropped as their coefficients reach zero. w.L holds
-    kept good rows. If the full step would change signs, all those atoms are dropped at
-    once when that lowers the cost, else the first on the way. An atom that depends on
-    those before it is moved, at the same residual, in the direction that lowers the l1
-    norm until a coefficient is zero.
+    n_good good rows. If the full step would change signs, all those atoms are dropped
+    at once when that lowers the cost, else the first on the way. An atom that depends
+    on those before it is moved, at the same residual, in the direction that lowers the
+    l1 norm until a coefficient is zero. Returns the size of the support and the number
+    of good rows of its factor.
     """
     for i in range(m):
         j = w.support[i]
         w.sign[i] = math.copysign(1.0, w.y[j])
         w.slope[i] = w.g[j] - half * w.sign[i]  # minus half the gradient of the cost
     while m > 0:
-        r = kept
+        r = n_good
         while r < m and factor_row(w, r, w.K[w.support[r]]):
             r += 1
         if r == m:
             copy(w.slope, w.step, m)
-            solve(w.L, w.step, m)
+            cholesky_solve(w.L, w.step, m)
             t = first_zero(w, m)
             if t > 1:
                 for i in range(m):
@@ -1477,14 +1489,14 @@ def _solve_on_support(w, half, m, kept):
                     w.slope[i] *= 1 - t
         else:
             null_direction(w, r, w.K[w.support[r]])
-            _note_negative(w, r)
+            _note_curvature(w, r)
             t = first_zero(w, r + 1)
             for i in range(r + 1, m):
                 w.step[i] = 0
         before = m
-        m, kept = advance(w, t, m, r)
+        m, n_good = advance(w, t, m, r)
         if m == before:  # none was dropped: overflow, nothing to be gained
-            return m, kept
+            return m, n_good
     return 0, 0
 
 
@@ -1509,13 +1521,13 @@ def _drop_all(w, m):
 
 
 @inlined_jit
-def _note_negative(w, r):
-    """Of the null direction w.step[:r + 1]: is step^T K step negative?"""
+def _note_curvature(w, r):
+    """Keep step^T K step / (K_rr ||step||^2) of w.step[:r + 1] if it is the least."""
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
     relative = square / (diagonal * dot(w.step, w.step, r + 1))
-    if relative < w.negative[0]:
-        w.negative[0] = relative
+    if relative < w.curvature[0]:
+        w.curvature[0] = relative
 
 
 @inlined_jit
@@ -1527,8 +1539,8 @@ def _residual_products(w, k, m):
         axpy(-w.y[j], w.K[j], w.g, len(w.g))
 
 
-# What active sets share, here and in other modules: w has fields as those of _Work, to
-# minimise a quadratic form of K + lift 1 1^T.
+# Steps of active-set methods, which other modules use too. They minimise a quadratic
+# form of K + lift 1 1^T; w has the fields of _Work that they name.
 
 
 @inlined_jit
@@ -1543,21 +1555,22 @@ def factor_row(w, r, row, lift=0.0, tol=1e-13):
     for c in range(r):
         new[c] = (row[w.support[c]] + lift - dot(new, w.L[c], c)) / w.L[c, c]
     pivot = diagonal - dot(new, new, r)
-    depends = pivot <= tol * diagonal
-    if not depends:
-        new[r] = math.sqrt(pivot)
-    return not depends
+    if pivot <= tol * diagonal:
+        return False
+    new[r] = math.sqrt(pivot)
+    return True
 
 
 @inlined_jit
 def null_direction(w, r, row, lift=0.0):
-    """The w.step[:r + 1] that changes the l1 norm alone, if row r is dependent.
+    """Set w.step[:r + 1] to a direction that changes the l1 norm alone.
 
-    The cost does not rise along it, and a coefficient shrinks.
+    Row r depends on those before it. The cost does not rise along the direction, and a
+    coefficient shrinks.
     """
     for i in range(r):
         w.step[i] = -(row[w.support[i]] + lift)
-    solve(w.L, w.step, r)
+    cholesky_solve(w.L, w.step, r)
     w.step[r] = 1.0
     shrinks = False
     turn = -1.0 if dot(w.slope, w.step, r + 1) < 0 else 1.0
@@ -1580,12 +1593,12 @@ def first_zero(w, m):
 
 
 @inlined_jit
-def advance(w, t, m, kept):
+def advance(w, t, m, n_good):
     """y += t step on support[:m]; atoms that arrive at zero leave.
 
-    So do those that rounding moves past it. Moves sign, slope and the support up.
-    Returns the size of the support and the number of good rows of the factor, of which
-    kept were good.
+    So do atoms that rounding would move past zero. Those that stay move up in sign,
+    slope and support. Returns the size of the support and the number of good rows of
+    the factor, of which n_good were good.
     """
     count = 0
     for i in range(m):
@@ -1601,24 +1614,24 @@ def advance(w, t, m, kept):
             w.sign[count] = w.sign[i]
             w.slope[count] = w.slope[i]
             count += 1
-    return count, delete_rows(w, m - count, kept)
+    return count, delete_rows(w, m - count, n_good)
 
 
 @inlined_jit
-def delete_rows(w, n_lost, kept):
+def delete_rows(w, n_lost, n_good):
     """Take rows w.lost[:n_lost], ascending, out of w.L; returns how many are then good.
 
-    kept rows were. Few rows are rotated away; for more it is cheaper to forget them and
-    all behind them.
+    n_good rows were good. Few rows are rotated away; for more it is cheaper to forget
+    them and all behind them.
     """
-    if n_lost * 6 > kept:
-        return min(kept, w.lost[0])
+    if n_lost * 6 > n_good:
+        return min(n_good, w.lost[0])
     for i in range(n_lost - 1, -1, -1):
         first = w.lost[i]
-        if first >= kept:
+        if first >= n_good:
             continue
         # row r moves up, rotations make it triangular again
-        for r in range(first + 1, kept):
+        for r in range(first + 1, n_good):
             row = w.L[r]
             above = w.L[r - 1]
             copy(row, above, first)
@@ -1629,12 +1642,12 @@ def delete_rows(w, n_lost, kept):
             above[r - 1] = math.sqrt(x * x + row[r] * row[r])
             w.cosine[r - 1] = x / above[r - 1]
             w.sine[r - 1] = row[r] / above[r - 1]
-        kept -= 1
-    return kept
+        n_good -= 1
+    return n_good
 
 
 @inlined_jit
-def solve(L, b, m):
+def cholesky_solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
         b[r] = (b[r] - dot(L[r], b, r)) / L[r, r]
@@ -1670,7 +1683,7 @@ def axpy(c, a, b, n):
 
 
 class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
-    """How to code, by locality_codes: a function as SparseCoding is."""
+    """Checked options of locality_codes, called as SparseCoding is."""
 
     rule = "sum"  # class_scores says why
 
@@ -1750,61 +1763,61 @@ def lengths_above_least(K_dd):
 
 
 @jit
-def _nearest(queries, longer, indices):
+def _nearest(products, longer, indices):
     """Write the places of the largest 2 k_j - longer_j of each row, largest first."""
     m = indices.shape[1]
-    kept = np.empty(m)  # the largest
-    for i in range(len(queries)):
-        k = queries[i]
+    best = np.empty(m)  # the largest so far
+    for i in range(len(products)):
+        k = products[i]
         found = indices[i]
         count = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            if count == m and not near > kept[m - 1]:
+            if count == m and not near > best[m - 1]:
                 continue
             at = min(count, m - 1)
-            while at > 0 and near > kept[at - 1]:
-                kept[at] = kept[at - 1]
+            while at > 0 and near > best[at - 1]:
+                best[at] = best[at - 1]
                 found[at] = found[at - 1]
                 at -= 1
-            kept[at] = near
+            best[at] = near
             found[at] = j
             count = min(count + 1, m)
 
 
 @jit
-def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
-    """Coefficients (n, m) of neighbours (n, m); whether these are dependent (n,)."""
+def _local_codes(K, products, norm2, reg, tol, indices, values, dependent):
+    """Coefficients (n, m) of neighbours (n, m); clears dependent (n,) where it can."""
     m = indices.shape[1]
-    B = np.empty((m, m))
+    G = np.empty((m, m))
     z = np.empty(m)
-    for i in range(len(queries)):
-        k = queries[i]
+    for i in range(len(products)):
+        k = products[i]
         nearest = indices[i]
         y = values[i]
         trace = 0.0
-        size = norm2[i]  # of the numbers that an entry of B is the sum of
+        magnitude = norm2[i]  # largest term of an entry of G
         equal = 0  # atoms that are the query, to rounding
         for a in range(m):
             for b in range(m):
-                B[a, b] = (
+                G[a, b] = (
                     norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
                 )
-            trace += B[a, a]
-            size = max(size, K[nearest[a], nearest[a]])
-            equal += B[a, a] <= tol * norm2[i]
+            trace += G[a, a]
+            magnitude = max(magnitude, K[nearest[a], nearest[a]])
+            equal += G[a, a] <= tol * norm2[i]
         if equal:
             for a in range(m):
-                y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
+                y[a] = 1 / equal if G[a, a] <= tol * norm2[i] else 0.0
             dependent[i] = False
             continue
-        # as much as what rounding does to B
-        ridge = max(reg * trace, m * tol / 16 * size)
-        if ridge_factor(B, ridge) <= 1e-6 * size:
+        # as much as what rounding does to G
+        ridge = max(reg * trace, m * tol / 16 * magnitude)
+        if ridge_factor(G, ridge) <= 1e-6 * magnitude:
             continue
         dependent[i] = False
         z[:] = 1
-        solve(B, z, m)
+        cholesky_solve(G, z, m)
         total = z.sum()
         for a in range(m):
             y[a] = z[a] / total
@@ -1826,7 +1839,7 @@ def ridge_factor(B, ridge):
 def _dependent_codes(K, k, norm2, reg, tol, indices):
     """Coefficients (n, m) of linearly dependent neighbours (n, m), products k (n, N).
 
-    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
+    G = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
     mu 1. The components of k and 1 in the null space of K that are rounding noise
     become zero: 1 / ridge would amplify them.
     """
@@ -1834,8 +1847,8 @@ def _dependent_codes(K, k, norm2, reg, tol, indices):
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
     m = indices.shape[1]
     trace = m * norm2 - 2 * k.sum(axis=1) + np.trace(K, axis1=1, axis2=2)
-    size = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
-    ridge = np.maximum(reg * trace, m * tol / 16 * size)[:, None]
+    magnitude = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
+    ridge = np.maximum(reg * trace, m * tol / 16 * magnitude)[:, None]
     values, vectors = np.linalg.eigh(K)
     null = values <= tol * values[:, -1:]
     parts = np.stack([k, np.ones_like(k)], axis=1) @ vectors  # (n, 2, m)
@@ -1863,7 +1876,7 @@ def _check_finite_codes(codes, first=0):
 # -------------------------------------------------------------------- scores of classes
 
 RULES = ("residual", "sum", "max")  # of class_scores
-RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of such codes
+RULES_OF_CODES = {  # rules worth trying, the usual one first
     "sparse": (SparseCoding.rule, "sum"),
     "local": (LocalCoding.rule, "residual"),
 }
@@ -1890,7 +1903,7 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index):
     residuals = np.empty((len(K_xd), index.max(initial=-1) + 1), K_xd.dtype)
 
     def fill(rows):
-        y = dense_codes(codes[rows])
+        y = c_array(dense_codes(codes[rows]), K_dd.dtype)
         scores, _, _ = _scored(y, K_dd, K_xd[rows], index, "residual")
         scores[(scores == -np.inf) | ~y.any(axis=1)[:, None]] = 0
         residuals[rows] = np.maximum(norm2[rows, None] - scores, 0)
@@ -1929,7 +1942,7 @@ def _scored(codes, K_dd, K_xd, index, rule):
 
 
 @jit
-def _sum_parts(K, queries, codes, atoms, starts, explains, parts, sums):
+def _sum_parts(K, products, codes, atoms, starts, explains, parts, sums):
     """Add up the parts of the atoms in the code, which are their coefficients.
 
     explains: a part becomes y_j (2 k_j - (K_cc y_c)_j). atoms[starts[c]:starts[c + 1]]
@@ -1946,7 +1959,7 @@ def _sum_parts(K, queries, codes, atoms, starts, explains, parts, sums):
             total = 0.0
             for j in mine[:count]:
                 if explains:
-                    rest = 2.0 * queries[i, j]
+                    rest = 2.0 * products[i, j]
                     for b in mine[:count]:
                         rest -= K[j, b] * y[b]
                     parts[i, j] *= rest
@@ -2006,7 +2019,7 @@ def make_coding(
     )
 
 
-def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
+def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     """classify without its checks, by a SparseCoding or a LocalCoding.
 
     products: K_xd (n, N), an array or LazyGram; norm2: a number or (n,); labelled: what
@@ -2015,7 +2028,7 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
     n = len(products)
     N = len(K_dd)
     # once, for all tiles
-    K = c_array(K_dd, np.float64) if isinstance(code, SparseCoding) else K_dd
+    K = c_array(K_dd, np.float64) if isinstance(coding, SparseCoding) else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
@@ -2024,8 +2037,8 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
     unexplained = []  # lam_max of queries whose code is zero
     for rows in query_tiles(n, N):
         K_xd = products[rows]
-        y = code(K, K_xd, norm2[rows])
-        scores = scores_by_class(y, K_dd, K_xd, index, len(classes), code.rule)
+        y = coding(K, K_xd, norm2[rows])
+        scores = scores_by_class(y, K_dd, K_xd, index, len(classes), coding.rule)
         best[rows] = scores.argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
@@ -2042,10 +2055,11 @@ def warn_zero_codes(peaks, n):
     """Warn of queries among n whose codes are zero, of which peaks holds lam_max."""
     if len(peaks):
         warn(
-            f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
-            f"is at least the lam_max of their queries, {peaks.min():.3g} to "
-            f"{peaks.max():.3g}: they get the label of the nearest atom. With "
-            "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them"
+            f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero: these "
+            "queries get the label of the nearest atom. Their lam_max is "
+            f"{peaks.min():.3g} to {peaks.max():.3g}; a larger lam gives zero. With "
+            "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have zero "
+            "codes"
         )
 
 
@@ -2141,22 +2155,22 @@ def warn_ties(count, what):
 
 # ------------------------------------------------------------------ checks of arguments
 
-# on the way from a user's line to a warning
-PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"
+# packages between a user's line and a warning: this one, by whatever name, and callers
+SKIPPED_BY_WARN = f"{__name__}.", "sklearn.", "joblib."
 
 
 def warn(message: str) -> None:
     """Warn from the user's line: the first outside this toolkit and its callers."""
     frame = sys._getframe()
     level = 1
-    while frame and frame.f_globals["__name__"].partition(".")[0] in PASSED_THROUGH:
+    while frame and f"{frame.f_globals['__name__']}.".startswith(SKIPPED_BY_WARN):
         frame = frame.f_back
         level += 1
     warnings.warn(message, stacklevel=level)
 
 
-# least scale of inner products, 1 over the largest: between, codes are exact
-SMALLEST = 1e-250
+# inner products may be scaled from this to 1 / this: codes stay exact
+LEAST_SCALE = 1e-250
 
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
@@ -2188,8 +2202,7 @@ def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
 def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a real array without NaN and infinity."""
     A = real_array(A, name)
-    # no mask of A's size
-    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):
+    if not math.isfinite(max_abs(A)):  # needs no mask of A's size
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
         place = f" at index {where}" if where else ""
         raise ValueError(f"{name} must be finite, got {A[where]}{place}")
@@ -2206,7 +2219,7 @@ def check_number(
 ) -> float:
     """The value as a float, if it is one finite real number in the range.
 
-    A bool is refused. The range: >= least or > above, and <= most.
+    A bool is refused. The range: >= least or > above, and <= most if that is given too.
     """
     array = finite_array(value, name)
     if array.ndim:
@@ -2255,7 +2268,8 @@ def check_integer(value: Any, name: str, low: int, high: int | None = None) -> i
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
     if number < low or number > (2**62 if high is None else high):
-        rule = f">= {low}" if high is None else f"in {low}..{high}"
+        rule = f"in {low}..{'2**62' if high is None else high}"
+        rule = f">= {low}" if high is None and number < low else rule
         raise ValueError(f"{name} must be {rule}, got {number}")
     return number
 
@@ -2492,10 +2506,10 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 def _check_gram_of_atoms(K_dd):
     """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj."""
     scale = float(max_abs(K_dd))
-    if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
+    if scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
         raise ValueError(
-            f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
-            f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel"
+            f"K_dd must have a largest entry of 0 or between {LEAST_SCALE:g} and "
+            f"{1 / LEAST_SCALE:g}, got {scale:.2g}: scale the kernel"
         )
     diagonal = K_dd.diagonal().astype(np.float64)
     if diagonal.min() < 0:
@@ -2638,7 +2652,7 @@ def run_blocks(job, n, block):
             list(todo)  # after an error nobody takes another
 
     others = min(thread_count(), len(blocks)) - 1
-    with ThreadPoolExecutor(max(1, others)) as pool:  # which starts threads on demand
+    with ThreadPoolExecutor(max(1, others)) as pool:  # it starts threads on demand
         try:
             helpers = [pool.submit(work) for _ in range(others)]
             work()
@@ -2662,12 +2676,9 @@ def thread_count():
         numba.threading_layer()
     except (
         ValueError
-    ):  # numba has started no threads; to ask it would, bad before a fork
+    ):  # none yet; to ask for their number starts them, bad before a fork
         return numba.config.NUMBA_NUM_THREADS
     return numba.get_num_threads()
-
-
-# ----------------------------------------------------------------------------- progress
 
 
 # -------------------------------------------------------------------- the other modules
@@ -2697,7 +2708,7 @@ MODULES = (
     "baselines.tangent",
     "baselines.tensors",
     "baselines.textures",
-)  # beside this file
+)  # the modules beside this file, which setup.py reads too
 __path__ = [os.path.dirname(os.path.abspath(__file__))]  # where they are imported from
 
 if not TYPE_CHECKING:  # a checker would take any name for one of them

@@ -906,9 +906,9 @@ def _size_in_points(ax):
 
 def _check_gram(K):
     K = core.check_symmetric(K, "K")
-    if core.max_abs(K) > 1 / core.SMALLEST:
+    if core.max_abs(K) > 1 / core.LEAST_SCALE:
         raise ValueError(
-            f"K must have entries up to {1 / core.SMALLEST:g}, got {core.max_abs(K):g}"
+            f"K must have entries up to {1 / core.LEAST_SCALE:g}, got {core.max_abs(K):g}"
         )
     return K
 

@@ -316,7 +316,7 @@ def _project(w, C, k, m, tol):
             rank += 1
         else:
             w.y[b] = 0.0
-    core.solve(w.L, w.z, rank)
+    core.cholesky_solve(w.L, w.z, rank)
     for r in range(rank):
         b = w.support[r]
         held += w.y[b] * w.z[r]
@@ -827,7 +827,7 @@ def _affine_minimum(w, m, lift):
     while True:
         for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
             w.step[r] = 1.0
-        core.solve(w.L, w.step, m)
+        core.cholesky_solve(w.L, w.step, m)
         total = 0.0
         for r in range(m):
             total += w.step[r]

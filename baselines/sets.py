@@ -696,10 +696,10 @@ def check_gram(K, name):
     """K as a symmetric matrix (N, N) that is not zero."""
     K = core.check_symmetric(K, name)
     scale = float(np.abs(K).max())
-    if not core.SMALLEST <= scale <= 1 / core.SMALLEST:
+    if not core.LEAST_SCALE <= scale <= 1 / core.LEAST_SCALE:
         raise ValueError(
-            f"{name} must have a largest entry between {core.SMALLEST:g} and "
-            f"{1 / core.SMALLEST:g}, got {scale:g}: scale the kernel"
+            f"{name} must have a largest entry between {core.LEAST_SCALE:g} and "
+            f"{1 / core.LEAST_SCALE:g}, got {scale:g}: scale the kernel"
         )
     if not K.diagonal().max() > 0:
         raise ValueError(

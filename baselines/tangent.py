@@ -547,8 +547,8 @@ def _step_with_sum_one(w, m):
         w.step[i] = w.slope[i]
         w.ones[i] = 1.0
         missing -= w.y[w.support[i]]
-    core.solve(w.L, w.step, m)
-    core.solve(w.L, w.ones, m)
+    core.cholesky_solve(w.L, w.step, m)
+    core.cholesky_solve(w.L, w.ones, m)
     total = 0.0
     weight = 0.0
     for i in range(m):
@@ -694,7 +694,7 @@ def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
     """Samples, first atoms of their type, and the checked numbers."""
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
-    lam = core.check_number(lam, "lam", least=0, most=1 / core.SMALLEST)
+    lam = core.check_number(lam, "lam", least=0, most=1 / core.LEAST_SCALE)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
     atoms = learn.first_atoms(X, n_atoms, init, core.check_rng(rng), None)

@@ -384,6 +384,13 @@ def test_the_nearest_atom_is_the_one_of_least_distance_whatever_the_lengths():
     assert gs.locality_codes(K_dd, [[0.3, 0.4]], 1, norm2=1.0).tolist() == [[1, 0]]
 
 
+def test_a_code_that_float32_makes_zero_has_the_residuals_of_a_zero_code():
+    K_dd = np.eye(2, dtype=np.float32)
+    K_xd = np.array([[0.5, 0.1]], np.float32)
+    found, _ = gs.class_residuals([[1e-60, 0.0]], K_dd, K_xd, [0, 1], norm2=1)
+    assert np.array_equal(found, [[1, 1]])
+
+
 def test_the_largest_coefficient_of_a_class_may_be_zero():
     rng = np.random.default_rng(0)
     codes = -rng.random((40, 9))
@@ -401,7 +408,7 @@ def test_the_largest_coefficient_of_a_class_may_be_zero():
 def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
     X = gs.random_subspaces(30, 12, 2, rng=0)
     labels = np.arange(30) % 5
-    text = r"^30 of 30 codes \(100 %\) are zero, as lam is at least the lam_max .* 4 to 4: they"
+    text = r"^30 of 30 codes \(100 %\) are zero: these .* Their lam_max is 4 to 4;"
     with pytest.warns(UserWarning, match=text) as caught:
         assert np.array_equal(gs.classify(X, X, labels, lam=100.0), labels)
     assert len(caught) == 1 and caught[0].filename == __file__
@@ -448,8 +455,9 @@ def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_thei
     some = peaks[peaks <= lam]
     monkeypatch.setattr(gs, "TILE", 1)
     text = (
-        rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least "
-        f"the lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get"
+        rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero: these queries "
+        f"get the label of the nearest atom. Their lam_max is {some.min():.3g} to "
+        f"{some.max():.3g};"
     )
     with pytest.warns(UserWarning, match=text):
         gs.classify(X, D, np.arange(9), lam=lam)

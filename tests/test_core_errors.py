@@ -209,7 +209,7 @@ def test_orthonormalize_names_the_dependent_columns():
         r"tolerance \de-\d+",
     ):
         gs.orthonormalize(np.stack([X[0], X[0][:, [0, 0]]]))
-    with pytest.raises(ValueError, match=f"{rule}rank 0 < p = 2 at index 0"):
+    with pytest.raises(ValueError, match=f"{rule}rank 0 < p = 2, relative"):
         gs.orthonormalize(np.zeros((3, 2)))
     for shape in [(3,), (2, 3), (3, 0), (5, 2, 3)]:
         with pytest.raises(
@@ -785,3 +785,10 @@ def test_a_seed_is_no_bool(flag):
         gs.random_subspaces(2, 4, 1, rng=flag)
     with pytest.raises(TypeError, match="^random_state must be None, an integer >= 0"):
         estimators.GrassmannDictionary(2, random_state=flag).fit(LINES)
+
+
+def test_integers_beyond_what_arrays_can_count_are_told_the_limit():
+    with pytest.raises(ValueError, match=r"^n must be in 0\.\.2\*\*62, got 4611"):
+        gs.random_subspaces(2**62 + 1, 4, 2)
+    with pytest.raises(ValueError, match="^n must be >= 0, got -1"):
+        gs.random_subspaces(-1, 4, 2)

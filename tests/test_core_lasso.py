@@ -389,7 +389,7 @@ def test_a_code_that_is_not_certified_is_reported(options, positive):
     problem = coding_problem(*crowd(8), 0.1)
     with pytest.warns(
         UserWarning,
-        match=r"[1-8] of 8 codes did not converge.* worst duality gap "
+        match=r"[1-8] of 8 codes did not converge.* largest gap "
         r".*e?-?\d+, tolerance \d",
     ):
         codes, gap, _ = code(problem, positive=positive, return_info=True, **options)

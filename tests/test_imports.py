@@ -199,6 +199,19 @@ assert (core.gsc(D, D, 0.1) == own.gsc(D, D, 0.1)).all()
     assert run_python(code, cwd=in_a_package, **QUICK) == []
 
 
+def test_a_copy_under_another_name_warns_from_the_users_line(in_a_package):
+    code = """
+import warnings
+import numpy as np
+import mypkg.grassmann_sc as core
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    core.proj(np.eye(3), 1)
+print(*(warning.filename for warning in caught))
+"""
+    assert run_python(code, cwd=in_a_package, **QUICK) == ["<string>"]
+
+
 def test_one_file_under_two_names_has_two_caches(in_a_package):
     """What numba keeps names the module that it is of, which the other name cannot
     import.
