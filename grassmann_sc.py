@@ -2674,9 +2674,7 @@ def thread_count():
     """The threads of numba.set_num_threads, else NUMBA_NUM_THREADS."""
     try:
         numba.threading_layer()
-    except (
-        ValueError
-    ):  # none yet; to ask for their number starts them, bad before a fork
+    except ValueError:  # none has started; asking for their number would, before a fork
         return numba.config.NUMBA_NUM_THREADS
     return numba.get_num_threads()
 
