@@ -21,7 +21,7 @@ from grassmann_classify.clips import (
 from grassmann_classify.headers import check_all, size_in_words, survey
 from grassmann_classify.messages import plural, to_stderr
 from grassmann_classify.own import describe
-from grassmann_classify.settings import USUAL_P
+from grassmann_classify.settings import GIVEN, USUAL_P
 from grassmann_sc import checks, files, frames, subspaces
 
 VERSION = 3  # of the cache: raise it when the same recipe gives other numbers
@@ -32,7 +32,11 @@ def build(clip, recipe, keep_rows=False):
 
     keep_rows: with the rows (n_rows, d) of each run: normalised frames or descriptors,
     stacked as stack or arma says (the span of stacked frames models the same dynamics).
+    Of subspaces that are given, the first p columns are taken.
     """
+    if recipe.features == GIVEN:
+        bases = [source.columns[:, : recipe.p] for source in clip.sources]
+        return Built(np.stack(bases), None, ())
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = [describe(part, recipe) for part in parts]
     rows = _resampled(
@@ -275,7 +279,7 @@ def _collect(built, unread, keep_rows):
 
 def _cached(clip, recipe, cache, keep_rows):
     """(What build gives, if possible from the cache; why it was not kept or None)."""
-    if cache is None:
+    if cache is None or recipe.features == GIVEN:
         return build(clip, recipe, keep_rows), None
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
     try:

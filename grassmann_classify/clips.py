@@ -13,9 +13,11 @@ from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
 
-# sources: files, folders or arrays whose frames make one set; or one error, if the clip
-# cannot be used
+# sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
+# one error, if the clip cannot be used
 Clip = namedtuple("Clip", "name label group sources")
+# columns (d, p): the orthonormal basis of a subspace that is given, not made from frames
+Basis = namedtuple("Basis", "columns")
 # bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
 # None; frame: (height, width) or (); spectra: None, or U (k, d, r) and s (k, r), all
 # singular directions of the runs, of which weighted subspaces are made

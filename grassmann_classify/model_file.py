@@ -17,7 +17,7 @@ from grassmann_classify.model import PARAMETERS, Model, answers_to
 from grassmann_classify.own import Own, own
 from grassmann_classify.points import Reader
 from grassmann_classify.rows import estimator_of
-from grassmann_classify.settings import DESCRIPTORS, Rule, check_value, is_own
+from grassmann_classify.settings import DESCRIPTORS, GIVEN, Rule, check_value, is_own
 from grassmann_sc import checks, files, kernels
 
 # The arrays of a file: kinds of dtype and shape, in which a letter is the same number
@@ -157,7 +157,7 @@ def _recipe(content):
             value = check_value(value, f"recipe's {field}", kinds[hints[field]])
             held[field] = tuple(value) if isinstance(value, list) else value
     recipe = Recipe(**held)
-    if recipe.features not in DESCRIPTORS and not is_own(recipe.features):
+    if recipe.features not in (*DESCRIPTORS, GIVEN) and not is_own(recipe.features):
         raise ValueError(f"recipe's features must be known, got {recipe.features!r}")
     if recipe.size is not None and len(recipe.size) != 2:
         raise ValueError(f"recipe's size must be two numbers, got {recipe.size}")

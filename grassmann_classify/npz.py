@@ -1,64 +1,126 @@
-"""Clips of an .npz file of stacked sets, and its splits."""
+"""Clips of an .npz file, which are sets of frames or subspaces, and its splits."""
 
 import re
 
 import numpy as np
 
-from grassmann_classify.clips import Clip
+import grassmann_sc as core
+from grassmann_classify.clips import Basis, Clip
 from grassmann_sc import files, tuning
+
+LABELS = ("label", "labels", "y")  # names of the array of labels
+BASES = "bases"
 
 
 def load_npz(path, key=None, splits=True):
-    """Clips of a file of stacked sets, and its splits [(train, test), ...].
+    """Clips of a file of sets, and its splits [(train, test), ...] or None.
 
-    key: the name of the array of frames, "frames" unless given. splits: the file must
-    have some; else None. ValueError if the file does not fit together.
+    The file holds all frames stacked, and offset, which tells where each set begins; or
+    bases (n, d, p) of subspaces. key: the name of the array of frames, "frames" unless
+    given. splits: are those of the file wanted? ValueError if the file does not fit
+    together.
     """
-    key = key or "frames"
-    of_splits = ("train0", "test0") if splits else ()
-    arrays = _npz_arrays(path, (key, "offset", "label", *of_splits))
-    rows, offset, label, group = (
-        arrays.pop(name, None) for name in (key, "offset", "label", "group")
-    )
-    _check_sets(rows, offset)
-    n = len(offset) - 1
+    arrays = _npz_arrays(path, key)
+    sources = _sources(path, arrays, key)
+    n = len(sources)
+    name = next((name for name in LABELS if name in arrays), None)
+    if name is None:
+        raise ValueError(
+            f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
+        )
+    label = arrays[name]
     if label.shape != (n,):
         raise ValueError(
-            f"label must have length {n}, one a set, got shape {label.shape}"
+            f"{name} must have length {n}, one a set, got shape {label.shape}"
         )
     label = files.labels_to_keep(label, n, "sets")
+    group = arrays.get("group")
     if group is not None and group.shape != label.shape:
         raise ValueError(
             f"group must have length {n}, one a set, got shape {group.shape}"
         )
     clips = [
-        Clip(
-            f"set {i}",
-            label[i],
-            None if group is None else group[i],
-            [rows[offset[i] : offset[i + 1]]],
-        )
-        for i in range(n)
+        Clip(f"set {i}", label[i], None if group is None else group[i], [source])
+        for i, source in enumerate(sources)
     ]
-    return clips, _npz_splits(arrays, label) if splits else None
+    of_splits = {
+        name: array
+        for name, array in arrays.items()
+        if re.fullmatch(r"(train|test)\d+", name)
+    }
+    return clips, _npz_splits(of_splits, label) if splits and of_splits else None
 
 
 def load_new_npz(path, key=None):
-    """Clips of a file of stacked sets; its labels, if any, are not used."""
-    key = key or "frames"
-    arrays = _npz_arrays(path, (key, "offset"))
-    rows = arrays[key]
-    offset = arrays["offset"]
-    _check_sets(rows, offset)
+    """Clips of a file of sets; its labels, if any, are not used."""
+    sources = _sources(path, _npz_arrays(path, key), key)
+    return [Clip(f"set {i}", None, None, [one]) for i, one in enumerate(sources)]
+
+
+def holds_sets(path):
+    """Is this an .npz file of sets, by the names of its arrays?"""
+    names = _names(path)
+    return "offset" in names or _are_bases(names)
+
+
+def with_bases(clips):
+    """The clips; those whose .npz file holds subspaces have these as their sources.
+
+    Such a file holds bases (d, p), or (n, d, p), and no frames. What is wrong with it is
+    the error of its clip.
+    """
     return [
-        Clip(f"set {i}", None, None, [rows[start:stop]])
-        for i, (start, stop) in enumerate(zip(offset, offset[1:]))
+        clip._replace(sources=_bases_of(clip.sources[0]))
+        if _are_bases(_names(clip.sources[0]))
+        else clip
+        for clip in clips
     ]
 
 
-def _npz_arrays(path, needed):
+def _are_bases(names):
+    return BASES in names and "frames" not in names
+
+
+def _names(path):
+    """The names of the arrays of an .npz file; none of what is no such file."""
+    if getattr(path, "suffix", "").lower() != ".npz":
+        return []
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return data.files
+    except Exception:  # whatever NumPy raises for damaged bytes: reading it says so
+        return []
+
+
+def _bases_of(path):
+    try:
+        return _sources(path, _npz_arrays(path), None)
+    except Exception as error:
+        return [error]
+
+
+def _sources(path, arrays, key):
+    """The sources of the sets of a file: their frames or their Basis."""
+    if key in (None, BASES) and _are_bases(arrays):
+        bases = arrays[BASES]
+        bases = bases[None] if bases.ndim == 2 else bases
+        return [*map(Basis, core.check_bases(bases, BASES))]
+    name = key or "frames"
+    missing = [one for one in (name, "offset") if one not in arrays]
+    if missing:
+        raise ValueError(
+            f"{path} must hold the arrays {' and '.join(missing)}, or bases of subspaces; "
+            f"it holds {', '.join(_names(path)) or 'none'}"
+        )
+    offset = arrays["offset"]
+    _check_sets(arrays[name], offset)
+    return [arrays[name][start:stop] for start, stop in zip(offset, offset[1:])]
+
+
+def _npz_arrays(path, key=None):
     """The arrays of the file that are used here."""
-    used = "|".join([*map(re.escape, needed), "label", "group", r"(train|test)\d+"])
+    names = {*LABELS, BASES, "frames", "offset", "group", key or "frames"}
+    used = "|".join([*map(re.escape, names), r"(train|test)\d+"])
     try:
         data = np.load(path, allow_pickle=False)
     except OSError:
@@ -68,12 +130,6 @@ def _npz_arrays(path, needed):
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} must be an .npz file, as np.savez writes it")
     with data:
-        missing = [key for key in needed if key not in data.files]
-        if missing:
-            raise ValueError(
-                f"{path} must hold the arrays {', '.join(missing)}; it holds "
-                f"{', '.join(data.files) or 'none'}"
-            )
         try:
             arrays = {key: data[key] for key in data.files if re.fullmatch(used, key)}
         except Exception as error:

@@ -1,22 +1,22 @@
 """From the options of a command to clips, sets, recipes and splits."""
 
 import time
-import zipfile
 
 import numpy as np
 
 from grassmann_classify.building import build_all
 from grassmann_classify.candidates import N_GAMMAS
-from grassmann_classify.clips import Recipe
+from grassmann_classify.clips import Basis, Recipe
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
+from grassmann_classify.flags import DEFAULTS
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
 from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
-from grassmann_classify.npz import load_new_npz, load_npz
+from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.own import own
 from grassmann_classify.recipes import FEW, MANY_FRAMES, base_of, recipes_of
-from grassmann_classify.settings import MOST_P, is_own
+from grassmann_classify.settings import GIVEN, MOST_P, is_own
 from grassmann_classify.splits import (
     read_split_file,
     sets_of_clips,
@@ -30,6 +30,10 @@ from grassmann_classify.splits import (
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
+# options that subspaces cannot have which are given
+OF_FRAMES = "--size --every --at-most --evenly --resample --run --features --center "
+OF_FRAMES += "--unit-variance --stack --arma --stabilize --spectrum --kernels --kernel"
+OF_FRAMES = OF_FRAMES.split()
 
 
 def labelled_clips(options, out, needs_splits):
@@ -37,6 +41,8 @@ def labelled_clips(options, out, needs_splits):
 
     needs_splits: an .npz file must have splits. Splits of a file are ({clip: parts} of
     --labels, or pairs of clips of the .npz file).
+
+    Subspaces that are given leave options without a choice of recipes and kernels.
     """
     out.protect(options.data, options.labels, options.splits)
     given = None
@@ -50,19 +56,37 @@ def labelled_clips(options, out, needs_splits):
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
+    clips = with_bases(clips)
+    take_given(options, clips)
     return clips, given
 
 
 def new_clips(path, out, key=None):
-    """Those of a folder, a file of stacked sets, or one clip; key: as in read_frames."""
+    """Those of a folder, a file of sets, or one clip; key: as in read_frames."""
     out.protect(path)
-    if path.suffix == ".npz" and path.is_file() and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if "offset.npy" in archive.namelist():
-                return load_new_npz(path, key)
+    if path.is_file() and holds_sets(path):
+        return load_new_npz(path, key)
     clips = find_new_clips(path)
     out.protect_clips(clips)
-    return clips
+    return with_bases(clips)
+
+
+def take_given(options, clips):
+    """Set options for clips that are subspaces already, if any is."""
+    if not any(isinstance(clip.sources[0], Basis) for clip in clips):
+        return
+    for flag in OF_FRAMES:
+        name = "_".join(flag.lstrip("-").split("-"))
+        if getattr(options, name) != DEFAULTS[name]:
+            raise ValueError(
+                f"{flag} goes with frames, and {clips[0].name} is a subspace already"
+            )
+    to_stderr(
+        "ready-made subspaces, of which p are the first p columns: left out are recipes, "
+        "spectra, and the rows that need frames"
+    )
+    options.features = [GIVEN]
+    options.kernels = False
 
 
 def read(options, out, clips):
@@ -71,7 +95,7 @@ def read(options, out, clips):
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
     strict = options.strict or not (options.data.is_dir() or options.skip)
-    keep_rows = (
+    keep_rows = options.features != [GIVEN] and (
         options.baselines
         or options.methods
         or options.kernels is not False
@@ -138,6 +162,8 @@ def choice_of(options):
         asked = [asked[0] or ["raw"], bool(asked[1]), asked[2] or [1]]
     if options.resample:  # descriptors come before it, variants are made behind it
         asked[0] = asked[0] or ["raw"]
+    if options.features == [GIVEN]:
+        return None
     if None not in asked and len(asked[0]) == len(asked[2]) == 1:
         return None
     if {"lbp_top", "gei"} & {*(asked[0] or [])}:  # no row a frame

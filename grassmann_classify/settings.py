@@ -19,6 +19,7 @@ USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
 DESCRIPTORS = ("raw", "hog", "lbp", "lbp_top", "gei")
+GIVEN = "given"  # in place of a descriptor: clips are subspaces already
 # What values an option may have: many: a list of them; optional: or None
 Rule = namedtuple(
     "Rule",
