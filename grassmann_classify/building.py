@@ -15,6 +15,7 @@ from grassmann_classify.clips import (
     Collection,
     check_any,
     chosen_frames,
+    read_options,
     reason_of,
     threaded,
 )
@@ -50,7 +51,7 @@ def build(clip, recipe, keep_rows=False):
 
 def built(rows, recipe, keep_rows=False):
     """The subspaces of descriptors (n, d), a row a frame, as Built without frame."""
-    runs = _runs(rows, recipe.run)
+    runs = _runs(rows, recipe.run, recipe.step)
     normal = dict(
         center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
     )
@@ -98,9 +99,7 @@ def common_bases(spectra):
 
 def _frames_of(source, recipe):
     if not isinstance(source, np.ndarray):
-        return frames.read_frames(
-            source, size=recipe.size, key=recipe.key, **chosen_frames(recipe)
-        )
+        return frames.read_frames(source, **read_options(recipe))
     chosen = source[frames.pick(range(len(source)), **chosen_frames(recipe))]
     if recipe.size is None:
         return chosen
@@ -119,13 +118,17 @@ def _resampled(rows, n):
     ]
 
 
-def _runs(rows, length):
-    """The rows in pieces of this length, without the remainder; None: in one piece."""
+def _runs(rows, length, step):
+    """The rows in pieces of this length, without the remainder; None: in one piece.
+
+    step: from the first row of a piece to that of the next; None: the length.
+    """
     if length is None:
         return [rows]
     if len(rows) < length:
         raise ValueError(f"a run takes {length} frames, got {len(rows)}")
-    return [rows[i : i + length] for i in range(0, len(rows) - length + 1, length)]
+    firsts = range(0, len(rows) - length + 1, step or length)
+    return [rows[i : i + length] for i in firsts]
 
 
 def _kept_rows(rows, recipe, n_blocks):

@@ -41,11 +41,13 @@ class Recipe:
     feature_options: dict = field(default_factory=dict)
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
+    columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
     every: int = 1
     at_most: int | None = None
     evenly: int | None = None
     resample: int | None = None  # the rows, linearly in time
     run: int | None = None  # number of rows in a set, of which a clip may give several
+    step: int | None = None  # from one set's first row to the next's, None: run
     stack: int = 1  # blocks of the Hankel matrix
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
@@ -105,6 +107,16 @@ def check_any(clips, unread, advice=()):
 def chosen_frames(recipe):
     """The options of frames.read_frames by which a recipe chooses frames."""
     return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+
+
+def read_options(recipe):
+    """The options of frames.read_frames and read_shape that a recipe has."""
+    return dict(
+        size=recipe.size,
+        key=recipe.key,
+        columns=recipe.columns,
+        **chosen_frames(recipe),
+    )
 
 
 def middle_frame(clip, key=None):

@@ -3,7 +3,7 @@
 A folder holds class folders; a class folder holds clips, or folders of clips, whose
 names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
 .mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
-one frame each: see frames.contents.
+one frame each; or, where there is none of these, a table: see frames.contents.
 """
 
 import os
@@ -112,6 +112,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
         for path, group, source in found:
             name = printable(path.relative_to(folder).as_posix(), but="")
             clips.append(Clip(name, label, _group(path, group, group_by), [source]))
+    clips = _without_tables(clips)
     classes = {clip.label for clip in clips}
     if len(classes) < fewest:
         least = "two or more class folders" if fewest > 1 else "a class folder"
@@ -187,10 +188,30 @@ def find_new_clips(path):
             f"{path}: must hold clips (videos, folders of images, arrays), got none"
         )
     above = path.parent if found == [path] else path
-    return [
+    clips = [
         Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
         for clip in found
     ]
+    return _without_tables(clips)
+
+
+def _without_tables(clips):
+    """The clips; without tables if there are others, of which these tell something."""
+    tables = [
+        clip
+        for clip in clips
+        if isinstance(clip.sources[0], Path)
+        and clip.sources[0].suffix.lower() in frames.TABLES
+    ]
+    others = [clip for clip in clips if clip not in tables]
+    if not tables or all(_is_empty(clip.sources[0]) for clip in others):
+        return clips
+    return others
+
+
+def _is_empty(source):
+    """Is a clip, which is no table, a folder without images?"""
+    return isinstance(source, Path) and source.is_dir() and not _readable(source).images
 
 
 def find_labelled(folder, path):
@@ -209,7 +230,11 @@ def find_labelled(folder, path):
             f"{path}: the first line must name the columns clip and label, and if need "
             f"be group and split, each once, got {','.join(header)!r}"
         )
-    there = {clip.name: clip for clip in find_new_clips(folder)}
+    there = {
+        clip.name: clip
+        for clip in find_new_clips(folder)
+        if not clip.sources[0].samefile(path)
+    }
     short = {name: str(PurePosixPath(name).with_suffix("")) for name in there}
     counts = Counter(short.values())
     named = {stem: name for name, stem in short.items() if counts[stem] == 1}

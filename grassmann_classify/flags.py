@@ -97,6 +97,12 @@ OPTIONS = {
         "the array of frames in .npz and .mat files that hold several (default: frames)",
         metavar="NAME",
     ),
+    "--columns": _option(
+        "the columns of .csv and .tsv files, by name or by number from 1, as ax ay az or "
+        "2-4 (default: all of numbers)",
+        nargs="+",
+        metavar="NAME",
+    ),
     "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
     "--at-most": _option("take at most the first N of these", type=int, metavar="N"),
     "--evenly": _option(
@@ -107,9 +113,14 @@ OPTIONS = {
     ),
     "--run": _option(
         "cut each clip into sets of N frames, which stay together in splits; cut images "
-        "that lie directly in class folders into clips of N",
+        "that lie directly in class folders into clips of N; the same as --window",
         type=int,
         metavar="N",
+    ),
+    "--step": _option(
+        "of sets of --window frames, begin one every M frames (default: after the last)",
+        type=int,
+        metavar="M",
     ),
     "--group-by": _option(
         "take a clip's group from its file name; groups are kept together, and one is "
@@ -270,6 +281,7 @@ OPTIONS = {
     ),
     "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
 }
+ALSO = {"--run": ["--window"]}  # other names of options
 DEFAULTS = {
     "_".join(flag.lstrip("-").split("-")): keywords.get(
         "default", False if keywords.get("action") == "store_true" else None
@@ -277,8 +289,8 @@ DEFAULTS = {
     for flag, keywords in OPTIONS.items()
 }
 BY_SUBJECT = {
-    "clips and frames": "--size --labels --key --group-by --run --every --at-most --evenly "
-    "--resample --skip --strict",
+    "clips and frames": "--size --labels --key --columns --group-by --run --step --every "
+    "--at-most --evenly --resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
     "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",

@@ -8,6 +8,7 @@ from grassmann_classify.clips import (
     Basis,
     check_any,
     chosen_frames,
+    read_options,
     reason_of,
     threaded,
 )
@@ -115,9 +116,7 @@ def _shape_of_source(source, recipe):
     if recipe.features == GIVEN:
         return source.columns.shape[::-1]
     if not isinstance(source, np.ndarray):
-        return frames.read_shape(
-            source, size=recipe.size, key=recipe.key, **chosen_frames(recipe)
-        )
+        return frames.read_shape(source, **read_options(recipe))
     n_frames = len(frames.pick(range(len(source)), **chosen_frames(recipe)))
     if recipe.size is None:
         return n_frames, *source.shape[1:]

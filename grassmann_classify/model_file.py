@@ -139,6 +139,8 @@ def _allowed(path, option, function, source, functions):
 def _recipe(content):
     """The Recipe of JSON."""
     hints = typing.get_type_hints(Recipe)
+    if isinstance(content, dict):  # of before there were tables
+        content = dict.fromkeys(("columns", "step")) | content
     held = files.check_names(content, "recipe", hints)
     for field, value in held.items():
         kinds = {
@@ -147,6 +149,7 @@ def _recipe(content):
             str: Rule("text"),
             int | None: Rule(int, least=1, most=MOST, optional=True),
             tuple | None: Rule(int, least=1, most=MOST, many=True, optional=True),
+            tuple[str, ...] | None: Rule("text", many=True, optional=True),
         }
         if field == "feature_options":
             if not isinstance(value, dict):

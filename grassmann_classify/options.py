@@ -8,7 +8,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from grassmann_classify.flags import BY_SUBJECT, DEFAULTS, OPTIONS
+from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, OPTIONS
 from grassmann_classify.messages import printable
 from grassmann_classify.settings import RULES, USUAL_P, check_value, is_own
 
@@ -149,7 +149,7 @@ def parser_of(name, prog=INSTALLED):
             keywords = OPTIONS[flag]
             if name == "add" and flag in ("--model", "--save"):
                 keywords = {**keywords, "required": True}
-            group.add_argument(flag, **keywords)
+            group.add_argument(flag, *ALSO.get(flag, []), **keywords)
     return parser
 
 
@@ -265,6 +265,8 @@ def _check_recipe(options):
         raise ValueError("--resample needs one descriptor in --features")
     if several and options.feature_options:
         raise ValueError("--feature-options needs one descriptor in --features")
+    if options.step and not options.run:
+        raise ValueError(f"--step goes with --window, got --step {options.step} alone")
     if options.at_most and options.evenly:
         raise ValueError("--at-most and --evenly exclude each other")
     if not isinstance(options.feature_options, dict):

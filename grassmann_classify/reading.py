@@ -31,7 +31,9 @@ MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
 # options that subspaces cannot have which are given
-OF_FRAMES = "--size --every --at-most --evenly --resample --run --features --center "
+OF_FRAMES = (
+    "--size --every --at-most --evenly --resample --run --columns --features --center "
+)
 OF_FRAMES += "--unit-variance --stack --arma --stabilize --spectrum --kernels --kernel"
 OF_FRAMES = OF_FRAMES.split()
 
@@ -144,7 +146,9 @@ def recipe_of(options):
         for name in Recipe.__dataclass_fields__
         if hasattr(options, name)
     }
-    chosen["size"] = options.size and tuple(options.size)
+    for name in ("size", "columns"):
+        value = getattr(options, name)
+        chosen[name] = value and tuple(value)
     features = (options.features or ["raw"])[0]
     chosen["features"] = features
     chosen["source"] = own(features).source if is_own(features) else ""

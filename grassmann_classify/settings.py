@@ -45,6 +45,7 @@ RULES = {  # the fields of Settings first
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
     "run": Rule(int, least=1, optional=True),
+    "step": Rule(int, least=1, optional=True),
     "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
