@@ -16,6 +16,7 @@ import gc
 import itertools
 import math
 import os
+import re
 import warnings
 import zlib
 from collections import namedtuple
@@ -55,15 +56,10 @@ IMAGES = {
 }
 ARRAYS = {".npy", ".npz", ".mat"}
 TABLES = {".csv", ".tsv"}
-MISSING = {
-    "",
-    "nan",
-    "na",
-    "n/a",
-    "null",
-    "none",
-    "?",
-}  # in a table, in place of a number
+# cells of a table where a number is missing
+MISSING = set("nan,na,n/a,null,none,?,".split(","))
+# names of columns that are no sensor's
+CLOCK = r"(unix)?(time|timestamps?|date|datetime)([ _(\[]+(s|sec|ms|us|ns)[)\]]*)?"
 PEEKED = 200  # rows of a table that tell which of its columns hold numbers
 VIDEOS = {
     ".avi",
@@ -144,7 +140,8 @@ def read_frames(
     key, frame_axis: the name of the array in an .npz or .mat file that holds several;
         its axis of frames (MATLAB's height x width x n_frames: -1)
     columns: of a table, by their names in the first line or by their numbers from 1;
-        None: all of numbers, but those that a first line leaves without a name
+        None: all of numbers, but clocks, as "time", and those that a first line leaves
+        without a name
 
     FileNotFoundError, ImportError where a reader is missing; ValueError that names the
     file, and the frame if there is one, if it is empty, cannot be read or decoded, or
@@ -725,7 +722,8 @@ def read_table(path, columns=None, texts=(), gaps=False):
     else by commas; where they are not separated by commas, 1,5 is a number. The first line names the columns if none of its cells is a
     number, or if these are 0, 1, 2, ..., as pandas writes them. columns, texts: by name
     or number from 1, or as "2-5"; columns None: all whose first entry is a number, but
-    texts, and those that a first line leaves without a name. gaps: may numbers be
+    texts, clocks, as "time" or "timestamp (ms)", and those that a first line leaves
+    without a name. gaps: may numbers be
     missing? ValueError that names the file, the line and the column.
     """
     path = _existing(path)
@@ -780,7 +778,8 @@ def _table_of(path, file, columns, texts, gaps):
     numbers = np.fromiter(cells(), float).reshape(-1, len(chosen))
     if not len(numbers):
         raise ValueError(f"{path}: holds no row below its first line")
-    return Table(numbers, [names[j] for j in chosen], [*map(np.array, found)])
+    taken = [names[j] if names.count(names[j]) == 1 else str(j + 1) for j in chosen]
+    return Table(numbers, taken, [*map(np.array, found)])
 
 
 def _names_of(cells, number):
@@ -796,12 +795,13 @@ def _names_of(cells, number):
 
 
 def _numeric(rows, names, number):
-    """The columns that have a name and whose first entry is a number."""
+    """The columns that have a name, not a clock's, and whose first entry is a number."""
     for j, name in enumerate(names):
         cells = (row[j] for _, row in rows if j < len(row))
         values = map(number, cells)
         first = next((one for one in values if one is None or one == one), None)
-        if name and first is not None:
+        is_clock = re.fullmatch(CLOCK, name, re.IGNORECASE)
+        if name and not is_clock and first is not None:
             yield j
 
 

@@ -29,7 +29,7 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 
 def cluster(options, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
-    clips = new_clips(options.data, out, options.key)
+    clips = new_clips(options.data, out, options)
     take_given(options, clips)
     recipe = recipe_of(options)
     if options.p is None:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
 from grassmann_classify.folder import is_one, listed_in, wrote
-from grassmann_classify.messages import plural, printable, to_stderr
+from grassmann_classify.messages import first_of, plural, printable, to_stderr
 from grassmann_classify.splits import check_names
 from grassmann_classify.spreadsheets import read_rows
 from grassmann_sc import frames
@@ -102,7 +102,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
                 Clip(
                     f"{label}/{i // run}",
                     label,
-                    _group(images[i], None, group_by),
+                    group_of(images[i], None, group_by),
                     images[i : i + run],
                 )
                 for i in range(0, len(images) - run + 1, run)
@@ -111,7 +111,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
             notes.append(f"{label}/, which holds no clip")
         for path, group, source in found:
             name = printable(path.relative_to(folder).as_posix(), but="")
-            clips.append(Clip(name, label, _group(path, group, group_by), [source]))
+            clips.append(Clip(name, label, group_of(path, group, group_by), [source]))
     clips = _without_tables(clips)
     classes = {clip.label for clip in clips}
     if len(classes) < fewest:
@@ -197,16 +197,28 @@ def find_new_clips(path):
 
 def _without_tables(clips):
     """The clips; without tables if there are others, of which these tell something."""
-    tables = [
-        clip
-        for clip in clips
-        if isinstance(clip.sources[0], Path)
-        and clip.sources[0].suffix.lower() in frames.TABLES
-    ]
+    tables = [clip for clip in clips if is_table(clip.sources[0])]
     others = [clip for clip in clips if clip not in tables]
     if not tables or all(_is_empty(clip.sources[0]) for clip in others):
         return clips
     return others
+
+
+def is_table(source):
+    """Is the source of a clip a table?"""
+    return isinstance(source, Path) and source.suffix.lower() in frames.TABLES
+
+
+def what_is_in(path):
+    """What a folder holds, or what kind of file this is, in words."""
+    if not path.is_dir():
+        return f"it is a file of the kind {path.suffix or 'without an ending'}"
+    kinds = Counter(
+        "folder" if one.is_dir() else f"{one.suffix.lower() or 'other'} file"
+        for one in frames.visible(path)
+    )
+    held = [plural(n, kind) for kind, n in kinds.most_common()]
+    return f"it holds {first_of(held, ', ') or 'nothing'}"
 
 
 def _is_empty(source):
@@ -353,7 +365,8 @@ def _readable(folder, otherwise=NOTHING):
         return otherwise
 
 
-def _group(path, group, group_by):
+def group_of(path, group, group_by):
+    """The group of a clip: that given, or what group_by finds in its file's name."""
     if group_by is None:
         return group
     try:

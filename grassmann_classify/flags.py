@@ -99,8 +99,18 @@ OPTIONS = {
     ),
     "--columns": _option(
         "the columns of .csv and .tsv files, by name or by number from 1, as ax ay az or "
-        "2-4 (default: all of numbers)",
+        "2-4 (default: all of numbers but a clock, as time)",
         nargs="+",
+        metavar="NAME",
+    ),
+    "--label-column": _option(
+        "DIR is a long recording, or a folder of these: .csv files with a column of "
+        "labels, cut where the label changes; --window cuts these stretches",
+        metavar="NAME",
+    ),
+    "--group-column": _option(
+        "with it, the column of groups, as persons: groups are kept together, and one is "
+        "left out at a time",
         metavar="NAME",
     ),
     "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
@@ -289,7 +299,7 @@ DEFAULTS = {
     for flag, keywords in OPTIONS.items()
 }
 BY_SUBJECT = {
-    "clips and frames": "--size --labels --key --columns --group-by --run --step --every "
+    "clips and frames": "--size --labels --key --columns --label-column --group-column --group-by --run --step --every "
     "--at-most --evenly --resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",

@@ -182,6 +182,7 @@ def _check(options):
                 f"{' '.join(options.features)}"
             )
     else:
+        _check_recordings(options)
         _check_recipe(options)
     if options.group_by is not None:
         try:
@@ -239,6 +240,18 @@ def _check_files(options):
         raise ValueError(f"--labels goes with a folder of clips, got {folder}")
 
 
+def _check_recordings(options):
+    """How recordings are labelled and cut."""
+    if options.label_column and options.labels:
+        raise ValueError("--label-column and --labels exclude each other")
+    if options.group_column and not options.label_column:
+        raise ValueError("--group-column goes with --label-column")
+    if options.group_column and options.group_by:
+        raise ValueError("--group-column and --group-by exclude each other")
+    if options.step and not options.run:
+        raise ValueError(f"--step goes with --window, got --step {options.step} alone")
+
+
 def _check_recipe(options):
     """What lies between frames and subspaces."""
     if options.name == "cluster" or options.arma:
@@ -265,8 +278,6 @@ def _check_recipe(options):
         raise ValueError("--resample needs one descriptor in --features")
     if several and options.feature_options:
         raise ValueError("--feature-options needs one descriptor in --features")
-    if options.step and not options.run:
-        raise ValueError(f"--step goes with --window, got --step {options.step} alone")
     if options.at_most and options.evenly:
         raise ValueError("--at-most and --evenly exclude each other")
     if not isinstance(options.feature_options, dict):

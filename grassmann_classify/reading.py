@@ -7,7 +7,12 @@ import numpy as np
 from grassmann_classify.building import build_all
 from grassmann_classify.candidates import N_GAMMAS
 from grassmann_classify.clips import Basis, Recipe
-from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
+from grassmann_classify.finding import (
+    find_clips,
+    find_labelled,
+    find_new_clips,
+    is_table,
+)
 from grassmann_classify.flags import DEFAULTS
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
@@ -16,6 +21,12 @@ from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.own import own
 from grassmann_classify.recipes import FEW, MANY_FRAMES, base_of, recipes_of
+from grassmann_classify.recordings import (
+    find_tables,
+    labelled_stretches,
+    new_stretches,
+    say_columns,
+)
 from grassmann_classify.settings import GIVEN, MOST_P, is_own
 from grassmann_classify.splits import (
     read_split_file,
@@ -48,29 +59,41 @@ def labelled_clips(options, out, needs_splits):
     """
     out.protect(options.data, options.labels, options.splits)
     given = None
-    if options.labels:
+    if options.label_column:
+        columns = options.label_column, options.group_column, options.group_by
+        tables = find_tables(options.data)
+        out.protect_clips(tables)
+        clips, options.columns = labelled_stretches(tables, options, *columns)
+        check_classes([clip.label for clip in clips], f"{options.data}: ")
+    elif options.labels:
         clips, given = find_labelled(options.data, options.labels)
         check_classes([clip.label for clip in clips], f"{options.labels}: ")
     elif options.data.is_dir():
         clips = find_clips(options.data, options.group_by, options.run)
+    elif is_table(options.data):
+        raise ValueError(
+            f"{options.data} is a table: --label-column names its column of labels"
+        )
     else:
         clips, given = load_npz(options.data, options.key, needs_splits)
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
+    if options.columns is None:
+        say_columns(clips)
     clips = with_bases(clips)
     take_given(options, clips)
     return clips, given
 
 
-def new_clips(path, out, key=None):
-    """Those of a folder, a file of sets, or one clip; key: as in read_frames."""
+def new_clips(path, out, how):
+    """Those of a folder, a file of sets, or one clip; how: a Recipe, or options."""
     out.protect(path)
     if path.is_file() and holds_sets(path):
-        return load_new_npz(path, key)
+        return load_new_npz(path, how.key)
     clips = find_new_clips(path)
     out.protect_clips(clips)
-    return with_bases(clips)
+    return new_stretches(with_bases(clips), how)
 
 
 def take_given(options, clips):
@@ -106,7 +129,7 @@ def read(options, out, clips):
     collection = build_all(
         clips,
         recipe,
-        out.cache if options.data.is_dir() else None,
+        out.cache if options.data.is_dir() and not options.label_column else None,
         bool(keep_rows),
         strict,
         np.inf if options.kernels else MOST_ROWS,

@@ -429,6 +429,8 @@ OTHERS = {  # values that are none of the defaults
     "--size": "4 6",
     "--key": "x",
     "--columns": "x",
+    "--label-column": "x",
+    "--group-column": "x",
     "--every": "2",
     "--at-most": "3",
     "--evenly": "3",

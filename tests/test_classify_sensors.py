@@ -10,6 +10,7 @@ from grassmann_classify.building import build, build_all
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.model_file import load
+from grassmann_classify.recordings import find_tables, labelled_stretches
 
 QUICK = ["--recipe", "plain", "--no-pictures", "--methods", "nearest", "--p", "1"]
 QUICK += ["--no-kernels"]
@@ -121,3 +122,150 @@ def test_windows_of_a_table_stay_together(folders, capsys):
     with pytest.raises(SystemExit):
         main(["compare", "data", "--step", "5"])
     assert "--step goes with --window, got --step 5 alone" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------- long recordings
+
+
+def write_day(path, n=40, seed=0):
+    """A recording: two subjects, each active twice, n rows an activity."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for subject in "12":
+        for _ in range(2):
+            for label in DIRECTIONS:
+                rows = signal(label, n, rng).round(4)
+                lines += [[*row, label, subject] for row in rows]
+    lines = [[k / 50, *line] for k, line in enumerate(lines)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_table(path, lines, "time,ax,ay,az,activity,subject")
+    return lines
+
+
+RECORDING = ["--window", "10", "--step", "5", "--label-column", "activity"]
+OF_SUBJECT = ["--group-column", "subject"]
+
+
+def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
+    lines = write_day(here / "day.csv")
+    clips, columns = labelled_stretches(
+        find_tables(here / "day.csv"), Recipe(1, run=10), "activity", "subject"
+    )
+    assert columns == [
+        "ax",
+        "ay",
+        "az",
+    ]  # neither the clock nor the numbers of subjects
+    assert [clip.name for clip in clips] == [f"day.csv@{40 * k}" for k in range(12)]
+    for clip in clips:
+        start = int(clip.name.rpartition("@")[2])
+        (rows,) = clip.sources
+        np.testing.assert_array_equal(
+            rows, [line[1:4] for line in lines[start : start + 40]]
+        )
+        assert {(line[4], line[5]) for line in lines[start : start + 40]} == {
+            (clip.label, clip.group)
+        }
+    main(["compare", "day.csv", *RECORDING, *OF_SUBJECT, *QUICK])
+    out, err = capsys.readouterr()
+    assert "1 recording of 480 rows: 12 stretches of one activity and subject\n" in err
+    assert "columns of day.csv: ax, ay, az" in err
+    assert "84 sets, 3 classes" in out and "one group left out at a time" in out
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()
+    assert lines[1].startswith("day.csv@0#0,0,sit,")
+
+
+def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
+    rows = [[k, "sit", k // 30] for k in range(60)]
+    write_table(here / "day.csv", rows, "ax,activity,who")
+    tables = find_tables(here)
+    recipe = Recipe(1, run=20)
+    clips, _ = labelled_stretches(tables, recipe, "activity", "who")
+    assert [(clip.name, clip.group) for clip in clips] == [
+        ("day.csv@0", "0"),
+        ("day.csv@30", "1"),
+    ]
+    clips, columns = labelled_stretches(tables, recipe, "2")
+    assert [(clip.name, clip.group) for clip in clips] == [("day.csv@0", None)]
+    assert columns == ["ax", "who"]
+
+
+def test_what_is_left_out_of_a_recording_is_said(here, capsys):
+    rows = [[k, "sit"] for k in range(30)]
+    rows[12][0] = ""  # ends a stretch
+    rows += [[k, ""] for k in range(4)]
+    rows += [[k, "run"] for k in range(25)] + [[k, "sit"] for k in range(7)]
+    write_table(here / "day.csv", rows, "ax,activity")
+    recipe = Recipe(1, run=10, step=5)
+    clips, _ = labelled_stretches(find_tables(here), recipe, "activity")
+    assert [(clip.name, len(clip.sources[0])) for clip in clips] == [
+        ("day.csv@0", 12),
+        ("day.csv@13", 17),
+        ("day.csv@34", 25),
+    ]
+    err = capsys.readouterr().err
+    assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
+    assert "1 row with a missing number, 4 rows behind the last window" in err
+    assert "7 rows in stretches shorter than 10 rows" in err
+
+
+def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
+    for k in range(2):
+        write_day(here / "days" / f"p{k}" / "day.csv", seed=k)
+    groups = ["--group-by", "x?"]
+    main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
+    out, err = capsys.readouterr()
+    assert "2 recordings of 960 rows: 24 stretches" in err
+    assert "168 sets" in out and "random splits" in out
+    with pytest.raises(SystemExit, match="the name has no group, '.z' does"):
+        main(["compare", "days", *RECORDING, "--group-by", "^z"])
+    write_table(here / "days" / "bad.csv", [[1, 2, 3]])
+    with pytest.raises(SystemExit, match="bad.csv: must have one column activity, got"):
+        main(["compare", "days", *RECORDING, *groups])
+
+
+def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
+    write_day(here / "day.csv")
+    learning = ["predict", "--data", "day.csv", "--save", "m.npz"]
+    main([*learning, *RECORDING, *OF_SUBJECT, *QUICK])
+    recipe = load("m.npz").recipe
+    assert (recipe.run, recipe.step, recipe.columns) == (10, 5, ("ax", "ay", "az"))
+    rng = np.random.default_rng(5)
+    rows = np.concatenate([signal("run", 30, rng), signal("sit", 20, rng)])
+    rows = rows.round(3).tolist()
+    rows[40][1] = ""
+    write_table(here / "new.csv", rows)
+    main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
+    err = capsys.readouterr().err
+    assert (
+        "1 stretch; left out: 1 row with a missing number, 9 rows in stretches" in err
+    )
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    answers = dict(line.split(",")[:2] for line in lines)
+    assert [*answers] == [f"new.csv@0#{k}" for k in range(7)]
+    del answers["new.csv@0#5"]  # half of it is another activity
+    assert [*answers.values()] == 5 * ["run"] + ["sit"]
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        (["--group-column", "x"], "--group-column goes with --label-column"),
+        (
+            ["--label-column", "x", "--labels", "day.csv"],
+            "--label-column and --labels exclude",
+        ),
+        ([*RECORDING, *OF_SUBJECT, "--group-by", "x"], "exclude each other"),
+    ],
+)
+def test_options_of_recordings_go_together(here, capsys, asked, message):
+    write_day(here / "day.csv")
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["compare", "day.csv", *asked])
+    assert message in capsys.readouterr().err
+
+
+def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
+    write_day(here / "day.csv")
+    with pytest.raises(SystemExit, match="day.csv is a table: --label-column names"):
+        main(["compare", "day.csv"])

@@ -19,7 +19,9 @@ def written(path, text, encoding="utf-8"):
         ("1,2\n3,4\n", ["1", "2"], [[1, 2], [3, 4]]),
         ("ax,ay\r\n1,2\r\n3,4\r\n", ["ax", "ay"], [[1, 2], [3, 4]]),
         ("\ufeffax\tay\n1\t2\n\n3\t4", ["ax", "ay"], [[1, 2], [3, 4]]),
-        (WALK, ["time", "ax", "ay"], [[0, 1.5, -2], [1, 2.5, -3]]),
+        (WALK, ["ax", "ay"], [[1.5, -2], [2.5, -3]]),
+        ("Timestamp (ms),a\n0,1\n", ["a"], [[1]]),
+        ("times,a\n0,1\n", ["times", "a"], [[0, 1]]),
         ('"a, b",c\n1,2\n', ["a, b", "c"], [[1, 2]]),
         ("# x,y\n1e3,-.5\n", ["x", "y"], [[1000, -0.5]]),  # as np.savetxt writes it
         (",0,1\n0,7,8\n1,9,9\n", ["0", "1"], [[7, 8], [9, 9]]),  # as pandas writes it
