@@ -261,7 +261,7 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
 def test_options_of_recordings_go_together(here, capsys, asked, message):
     write_day(here / "day.csv")
     with pytest.raises(SystemExit, match="^2$"):
-        main(["compare", "day.csv", *asked])
+        main(["compare", ".", *asked])
     assert message in capsys.readouterr().err
 
 
