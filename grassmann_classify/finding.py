@@ -19,6 +19,11 @@ from grassmann_classify.spreadsheets import read_rows
 from grassmann_sc import frames
 
 NOTHING = frames.Contents([], [], [])
+# of columns of a file of labels
+OTHER_NAMES = {
+    "clip": ["clip", "filename", "file", "path"],
+    "label": ["label", "class"],
+}
 DEEPEST = 3  # levels of folders in which a hint looks for an example
 
 
@@ -118,8 +123,9 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
         least = "two or more class folders" if fewest > 1 else "a class folder"
         raise ValueError(
             f"{folder}: must hold {least} of clips (videos, folders "
-            f"of images, arrays); found {plural(len(clips), 'clip')} of "
-            f"{plural(len(classes), 'class')}{_hint(folder, classes, unusable)}"
+            f"of images, arrays, tables); found {plural(len(clips), 'clip')} of "
+            f"{plural(len(classes), 'class')} among {held_in(folder)}"
+            f"{_hint(folder, classes, unusable)}"
         )
     for text in notes:
         to_stderr(f"passed over: {text}")
@@ -146,11 +152,17 @@ def _hint(folder, classes, unusable):
         folders=[path for path in content.folders if _example(path, DEEPEST)]
     )
     here = content.clips + content.images
-    above = Path(os.path.abspath(folder)).parent
-    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
-    class_beside = next((path for path in beside if _example(path, 2)), None)
+    labels = next(filter(_is_of_labels, frames.visible(folder)), None)
     hint = ""
-    if here:
+    if labels:
+        hint = f"; {labels.name} has labels: --labels {printable(labels)} takes them"
+    elif here and is_table(here[0]):
+        hint = (
+            f"; if {here[0].name} is a recording with a column of labels, --label-column "
+            "names that column; if it is a clip, put it into the folder of its class, or "
+            "--labels names a file of labels"
+        )
+    elif here:
         hint = (
             f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
             f"class into a folder of its own, as {folder}/CLASS/{here[0].name}"
@@ -169,12 +181,28 @@ def _hint(folder, classes, unusable):
             )
     elif unusable:
         hint = f"; {unusable[0].sources[0].what}"
-    if class_beside and (here or unusable or not hint):
+    if content.folders or labels:
+        return hint
+    above = Path(os.path.abspath(folder)).parent
+    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
+    class_beside = next((path for path in beside if _example(path, 2)), None)
+    if class_beside:
         hint += (
             f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
             f"it is, name {above}"
         )
     return hint
+
+
+def _is_of_labels(path):
+    """Is this a .csv file whose first line names clips and labels?"""
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    try:
+        header, _ = read_rows(path)
+    except (OSError, ValueError):
+        return False
+    return {"clip", "label"} <= {*_meant(header)}
 
 
 def find_new_clips(path):
@@ -185,7 +213,8 @@ def find_new_clips(path):
     found = list(_clips_within(path))
     if found == [path] and path.is_dir() and not contents(path).images:
         raise ValueError(
-            f"{path}: must hold clips (videos, folders of images, arrays), got none"
+            f"{path}: must hold clips (videos, folders of images, arrays, tables), got "
+            f"{held_in(path)}"
         )
     above = path.parent if found == [path] else path
     clips = [
@@ -209,16 +238,18 @@ def is_table(source):
     return isinstance(source, Path) and source.suffix.lower() in frames.TABLES
 
 
-def what_is_in(path):
-    """What a folder holds, or what kind of file this is, in words."""
+def held_in(path):
+    """What a folder holds, in words, as 40 .csv files, 2 folders; or the file itself."""
     if not path.is_dir():
-        return f"it is a file of the kind {path.suffix or 'without an ending'}"
+        return path.name
     kinds = Counter(
         "folder" if one.is_dir() else f"{one.suffix.lower() or 'other'} file"
         for one in frames.visible(path)
     )
-    held = [plural(n, kind) for kind, n in kinds.most_common()]
-    return f"it holds {first_of(held, ', ') or 'nothing'}"
+    return (
+        first_of([plural(n, kind) for kind, n in kinds.most_common()], ", ")
+        or "nothing"
+    )
 
 
 def _is_empty(source):
@@ -229,18 +260,19 @@ def _is_empty(source):
 def find_labelled(folder, path):
     """(Clips in a folder at any depth that a CSV file labels, their parts or None).
 
-    The first line names the columns clip and label, and if need be group and split, in
-    any order. A clip is named by its path within the folder, without its ending if that
+    The first line names the columns clip and label, or with other names, and if need be
+    group and split, in any order. A clip is named by its path within the folder, without its ending if that
     tells which it is. split holds train, test or nothing; parts is then {clip: [train,
     test or nothing]}. Clips without a line, or without a label, are passed over.
     """
-    header, rows = read_rows(path)
-    header = [*map(str.strip, header)]
+    names, rows = read_rows(path)
+    header = _meant(names)
     columns = ("clip", "label", "group", "split")
     if {"clip", "label"} - {*header} or len({*header}) < len(header):
         raise ValueError(
-            f"{path}: the first line must name the columns clip and label, and if need "
-            f"be group and split, each once, got {','.join(header)!r}"
+            f"{path}: the first line must name the columns clip (or filename, file, path) "
+            "and label (or class), and if need be group and split, each once, got "
+            f"{','.join(names)!r}"
         )
     there = {
         clip.name: clip
@@ -292,6 +324,16 @@ def find_labelled(folder, path):
         to_stderr(f"{path}: passed over the columns {', '.join(others)}")
     _say_alone(found, "have none")
     return found, parts if "split" in header else None
+
+
+def _meant(names):
+    """The names of columns, with clip and label in place of other names for these."""
+    names = [*map(str.strip, names)]
+    for name, others in OTHER_NAMES.items():
+        found = [one for one in names if one.lower() in others]
+        if name not in names and found:
+            names[names.index(found[0])] = name
+    return names
 
 
 def _say_alone(clips, lacking):

@@ -8,7 +8,7 @@ they never cross its ends, and stay together in folds and splits.
 import numpy as np
 
 from grassmann_classify.clips import Clip, chosen_frames, threaded
-from grassmann_classify.finding import find_new_clips, group_of, is_table, what_is_in
+from grassmann_classify.finding import find_new_clips, group_of, held_in, is_table
 from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_sc import frames
 
@@ -21,7 +21,7 @@ def find_tables(path):
     tables = [clip for clip in find_new_clips(path) if is_table(clip.sources[0])]
     if not tables:
         raise ValueError(
-            f"{path}: must hold recordings, .csv or .tsv files; {what_is_in(path)}"
+            f"{path}: must hold recordings, .csv or .tsv files, got {held_in(path)}"
         )
     return tables
 

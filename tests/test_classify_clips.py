@@ -723,7 +723,7 @@ def test_images_in_class_folders_are_cut_into_clips(tmp_path):
 def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):
     data = photographs(tmp_path / "data")
     expected = (
-        "found 0 clips of 0 classes; run/ holds 32 images directly: if run is a class, put "
+        "found 0 clips of 0 classes among 2 folders; run/ holds 32 images directly: if run is a class, put "
         "each clip into a folder of its own, or --run 10 .*as .*data/CLASS/run"
     )
     with pytest.raises(ValueError, match=expected):

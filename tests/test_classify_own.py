@@ -373,7 +373,7 @@ def test_groups_and_the_split_of_a_file_are_used(mine, capsys):
 @pytest.mark.parametrize(
     "lines, why",
     [
-        (["name,label"], "the first line must name the columns clip and label"),
+        (["name,label"], "the first line must name the columns clip (or filename"),
         (["clip,label,label"], "each once, got 'clip,label,label'"),
         (
             ["clip,label", "0,a", "99,b"],
