@@ -9,6 +9,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.messages import printable
+from grassmann_classify.settings import axes_named
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
@@ -42,6 +43,7 @@ class Recipe:
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
     columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
+    axes: str | None = None  # of arrays, as n,channels,time or channels,time
     every: int = 1
     at_most: int | None = None
     evenly: int | None = None
@@ -109,12 +111,19 @@ def chosen_frames(recipe):
     return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
 
 
+def axes_of_clip(recipe):
+    """The axes of a clip's array as it is stored, those behind time as they come."""
+    names = axes_named(recipe.axes) if recipe.axes else ["time"]
+    return [name for name in names if name != "n"]
+
+
 def read_options(recipe):
     """The options of frames.read_frames and read_shape that a recipe has."""
     return dict(
         size=recipe.size,
         key=recipe.key,
         columns=recipe.columns,
+        frame_axis=axes_of_clip(recipe).index("time"),
         **chosen_frames(recipe),
     )
 

@@ -18,6 +18,7 @@ from grassmann_classify.settings import (
     SPECTRUM,
     USUAL_P,
     C,
+    axes_named,
     is_own,
 )
 
@@ -36,6 +37,13 @@ def _dots(text):
     if not 10 <= dots <= 2400:
         raise argparse.ArgumentTypeError(f"must be 10 to 2400, got {dots}")
     return dots
+
+
+def _axes(text):
+    try:
+        return ",".join(axes_named(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _words(text):
@@ -96,6 +104,13 @@ OPTIONS = {
     "--key": _option(
         "the array of frames in .npz and .mat files that hold several (default: frames)",
         metavar="NAME",
+    ),
+    "--axes": _option(
+        "the axes of an array of all clips, as n,channels,time, X in an .npz file with "
+        "labels y, or of a clip's array, as channels,time (default: n,time,channels and "
+        "time,channels; of images, height,width in place of channels)",
+        type=_axes,
+        metavar="AXES",
     ),
     "--columns": _option(
         "the columns of .csv and .tsv files, by name or by number from 1, as ax ay az or "
@@ -299,7 +314,7 @@ DEFAULTS = {
     for flag, keywords in OPTIONS.items()
 }
 BY_SUBJECT = {
-    "clips and frames": "--size --labels --key --columns --label-column --group-column --group-by --run --step --every "
+    "clips and frames": "--size --labels --key --axes --columns --label-column --group-column --group-by --run --step --every "
     "--at-most --evenly --resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",

@@ -6,6 +6,7 @@ import numpy as np
 
 from grassmann_classify.clips import (
     Basis,
+    axes_of_clip,
     check_any,
     chosen_frames,
     read_options,
@@ -116,7 +117,13 @@ def _shape_of_source(source, recipe):
     if recipe.features == GIVEN:
         return source.columns.shape[::-1]
     if not isinstance(source, np.ndarray):
-        return frames.read_shape(source, **read_options(recipe))
+        shape = frames.read_shape(source, **read_options(recipe))
+        if recipe.axes and len(shape) != len(axes_of_clip(recipe)):
+            raise ValueError(
+                f"{source}: must have the axes {','.join(axes_of_clip(recipe))} that are "
+                f"named, got {len(shape)} axes"
+            )
+        return shape
     n_frames = len(frames.pick(range(len(source)), **chosen_frames(recipe)))
     if recipe.size is None:
         return n_frames, *source.shape[1:]
@@ -184,6 +191,8 @@ def look(clips, recipe, strict=False, skip=False):
     check_any(set(seen.shapes) - set(seen.why), seen.why, advice)
     what = "direction" if recipe.features == GIVEN else "frame"
     to_stderr(_overview(clips, seen, what))
+    if recipe.axes is None and recipe.features != GIVEN:
+        _say_transposed(seen)
     if strict:
         check_all(seen)
     damaged = [
@@ -209,6 +218,19 @@ def look(clips, recipe, strict=False, skip=False):
             )
         )
     return seen
+
+
+def _say_transposed(seen):
+    """Say if clips seem to have a channel a row in place of a time step."""
+    shapes = {*seen.shapes.values()}
+    (shape,) = shapes if len(shapes) == 1 else [()]
+    if len(seen.shapes) > 1 and len(shape) == 2 and shape[0] < shape[1]:
+        n, d = shape
+        to_stderr(
+            f"all clips have {plural(n, 'frame')} of {d} features, which looks transposed: "
+            f"if these are {plural(n, 'channel')} of {plural(d, 'time step')}, --axes "
+            "channels,time says so, or n,channels,time of one array of all clips"
+        )
 
 
 def look_at_new(clips, recipe, shape, strict=False):

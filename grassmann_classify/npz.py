@@ -10,18 +10,21 @@ from grassmann_sc import files, tuning
 
 LABELS = ("label", "labels", "y")  # names of the array of labels
 BASES = "bases"
+IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
+USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 
 
-def load_npz(path, key=None, splits=True):
+def load_npz(path, key=None, splits=True, axes=None):
     """Clips of a file of sets, and its splits [(train, test), ...] or None.
 
     The file holds all frames stacked, and offset, which tells where each set begins; or
-    bases (n, d, p) of subspaces. key: the name of the array of frames, "frames" unless
-    given. splits: are those of the file wanted? ValueError if the file does not fit
-    together.
+    X, all sets of one length (n, time, channels), of which NaN at the end is cut off; or
+    bases (n, d, p) of subspaces. key: the name of the array of frames or sets. splits:
+    are those of the file wanted? axes: of X, as n,channels,time. ValueError if the file
+    does not fit together.
     """
     arrays = _npz_arrays(path, key)
-    sources = _sources(path, arrays, key)
+    sources = _sources(path, arrays, key, axes)
     n = len(sources)
     name = next((name for name in LABELS if name in arrays), None)
     if name is None:
@@ -51,16 +54,21 @@ def load_npz(path, key=None, splits=True):
     return clips, _npz_splits(of_splits, label) if splits and of_splits else None
 
 
-def load_new_npz(path, key=None):
-    """Clips of a file of sets; its labels, if any, are not used."""
-    sources = _sources(path, _npz_arrays(path, key), key)
+def load_new_npz(path, key=None, axes=None):
+    """Clips of a file of sets, or of an .npy file of X; labels, if any, are not used."""
+    if path.suffix.lower() == ".npy":
+        arrays = {"X": np.load(path, allow_pickle=False)}
+    else:
+        arrays = _npz_arrays(path, key)
+    sources = _sources(path, arrays, key, axes)
     return [Clip(f"set {i}", None, None, [one]) for i, one in enumerate(sources)]
 
 
-def holds_sets(path):
-    """Is this an .npz file of sets, by the names of its arrays?"""
+def holds_sets(path, axes=None):
+    """Is this a file of sets, by the names of its arrays or of their axes?"""
     names = _names(path)
-    return "offset" in names or _are_bases(names)
+    in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
+    return in_one or bool({"offset", "X"} & {*names}) or _are_bases(names)
 
 
 def with_bases(clips):
@@ -94,32 +102,58 @@ def _names(path):
 
 def _bases_of(path):
     try:
-        return _sources(path, _npz_arrays(path), None)
+        return _sources(path, _npz_arrays(path), None, None)
     except Exception as error:
         return [error]
 
 
-def _sources(path, arrays, key):
+def _sources(path, arrays, key, axes):
     """The sources of the sets of a file: their frames or their Basis."""
     if key in (None, BASES) and _are_bases(arrays):
         bases = arrays[BASES]
         bases = bases[None] if bases.ndim == 2 else bases
         return [*map(Basis, core.check_bases(bases, BASES))]
+    in_one = key or "X"
+    if in_one in arrays and "offset" not in arrays:
+        return [*map(_unpadded, _sets_in_one(arrays[in_one], in_one, axes))]
     name = key or "frames"
     missing = [one for one in (name, "offset") if one not in arrays]
     if missing:
         raise ValueError(
-            f"{path} must hold the arrays {' and '.join(missing)}, or bases of subspaces; "
-            f"it holds {', '.join(_names(path)) or 'none'}"
+            f"{path} must hold the arrays {' and '.join(missing)}, or X of all sets, or "
+            f"bases of subspaces; it holds {', '.join(_names(path)) or 'none'}"
+        )
+    if axes is not None:
+        raise ValueError(
+            f"{path} must hold one array of all sets to have axes, got stacked frames"
         )
     offset = arrays["offset"]
     _check_sets(arrays[name], offset)
     return [arrays[name][start:stop] for start, stop in zip(offset, offset[1:])]
 
 
+def _sets_in_one(X, name, axes):
+    """The array of all sets, (n, time, channels) or (n, time, height, width)."""
+    axes = axes or USUAL_AXES.get(X.ndim, USUAL_AXES[3])
+    names = axes.split(",")
+    if X.ndim != len(names) or "n" not in names or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be real numbers with the axes {axes}, of which n is one, got "
+            f"{X.dtype} {X.shape}"
+        )
+    X = np.moveaxis(X, [names.index("n"), names.index("time")], [0, 1])
+    return X[:, :, None] if X.ndim == 2 else X
+
+
+def _unpadded(rows):
+    """A set without the time steps at its end that are NaN, as tslearn fills up sets."""
+    held = np.flatnonzero((rows == rows).reshape(len(rows), -1).any(axis=1))
+    return rows[: held[-1] + 1] if len(held) else rows
+
+
 def _npz_arrays(path, key=None):
     """The arrays of the file that are used here."""
-    names = {*LABELS, BASES, "frames", "offset", "group", key or "frames"}
+    names = {*LABELS, BASES, "frames", "X", "offset", "group", key or "frames"}
     used = "|".join([*map(re.escape, names), r"(train|test)\d+"])
     try:
         data = np.load(path, allow_pickle=False)
@@ -133,7 +167,11 @@ def _npz_arrays(path, key=None):
         try:
             arrays = {key: data[key] for key in data.files if re.fullmatch(used, key)}
         except Exception as error:
-            raise ValueError(f"{path}: {error or type(error).__name__}") from None
+            cure = "; labels are saved as text by y.astype(str)"
+            raise ValueError(
+                f"{path}: {error or type(error).__name__}"
+                f"{cure if 'Object arrays' in str(error) else ''}"
+            ) from None
     other = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
     if other:
         raise ValueError(f"{path} must hold arrays, but {other[0]} is none")

@@ -42,9 +42,7 @@ MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
 # options that subspaces cannot have which are given
-OF_FRAMES = (
-    "--size --every --at-most --evenly --resample --run --columns --features --center "
-)
+OF_FRAMES = "--size --every --at-most --evenly --resample --run --axes --columns --features --center "
 OF_FRAMES += "--unit-variance --stack --arma --stabilize --spectrum --kernels --kernel"
 OF_FRAMES = OF_FRAMES.split()
 
@@ -75,7 +73,7 @@ def labelled_clips(options, out, needs_splits):
             f"{options.data} is a table: --label-column names its column of labels"
         )
     else:
-        clips, given = load_npz(options.data, options.key, needs_splits)
+        clips, given = load_npz(options.data, options.key, needs_splits, options.axes)
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
@@ -89,8 +87,8 @@ def labelled_clips(options, out, needs_splits):
 def new_clips(path, out, how):
     """Those of a folder, a file of sets, or one clip; how: a Recipe, or options."""
     out.protect(path)
-    if path.is_file() and holds_sets(path):
-        return load_new_npz(path, how.key)
+    if path.is_file() and holds_sets(path, how.axes):
+        return load_new_npz(path, how.key, how.axes)
     clips = find_new_clips(path)
     out.protect_clips(clips)
     return new_stretches(with_bases(clips), how)

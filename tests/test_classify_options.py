@@ -428,6 +428,7 @@ OTHERS = {  # values that are none of the defaults
     "--labels": "FILE",
     "--size": "4 6",
     "--key": "x",
+    "--axes": "channels,time",
     "--columns": "x",
     "--label-column": "x",
     "--group-column": "x",

@@ -10,6 +10,7 @@ from grassmann_classify.building import build, build_all
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.model_file import load
+from grassmann_classify.npz import load_new_npz, load_npz
 from grassmann_classify.recordings import find_tables, labelled_stretches
 
 QUICK = ["--recipe", "plain", "--no-pictures", "--methods", "nearest", "--p", "1"]
@@ -269,3 +270,138 @@ def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
     write_day(here / "day.csv")
     with pytest.raises(SystemExit, match="day.csv is a table: --label-column names"):
         main(["compare", "day.csv"])
+
+
+# ------------------------------------------------------------------ arrays of channels
+
+
+def arrays_of_signals(n=24, length=30):
+    """X (n, time, channels) and y (n,)."""
+    rng = np.random.default_rng(0)
+    y = np.array([*DIRECTIONS])[np.arange(n) % 3]
+    return np.stack([signal(label, length, rng) for label in y]), y
+
+
+@pytest.mark.parametrize(
+    "axes", ["n,time,channels", "n,channels,time", "time,channels,n"]
+)
+def test_arrays_are_read_by_their_axes(here, axes):
+    X, y = arrays_of_signals()
+    usual = ["n", "time", "channels"]
+    order = [usual.index(name) for name in axes.split(",")]
+    np.savez("X.npz", X=X.transpose(order), y=y)
+    clips, splits = load_npz(here / "X.npz", axes=axes)
+    assert splits is None and [clip.label for clip in clips] == y.tolist()
+    for clip, rows in zip(clips, X):
+        np.testing.assert_array_equal(clip.sources[0], rows)
+    np.save("X.npy", X.transpose(order))
+    (new, *_) = load_new_npz(here / "X.npy", axes=axes)
+    np.testing.assert_array_equal(new.sources[0], X[0])
+
+
+def test_both_ways_round_give_the_same_table(here, capsys):
+    """aeon has channels first, tslearn time."""
+    X, y = arrays_of_signals()
+    np.savez("tslearn.npz", X=X, y=y)
+    np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
+    usual = ["--repeats", "2", *QUICK]
+    tables = []
+    for asked in (["tslearn.npz"], ["aeon.npz", "--axes", "n,channels,time"]):
+        main(["compare", *asked, *usual])
+        out, err = capsys.readouterr()
+        tables.append(re.findall(r"nearest subspace +(\S+ ± +\S+)", out))
+        assert "24 clips of 3 classes, 720 frames of 3 features" in err
+        assert "looks transposed" not in err
+    assert tables[0] == tables[1] == ["100.0 ±  0.0"]
+    main(["compare", "aeon.npz", *usual])
+    err = capsys.readouterr().err
+    assert "all clips have 3 frames of 30 features, which looks transposed" in err
+    assert "--axes channels,time says so, or n,channels,time of one array" in err
+
+
+def test_clips_in_files_have_axes_too(here, capsys):
+    X, y = arrays_of_signals()
+    for i, (rows, label) in enumerate(zip(X, y)):
+        (here / "data" / label).mkdir(parents=True, exist_ok=True)
+        np.save(here / "data" / label / f"{i}.npy", rows.T)
+    learning = [
+        "predict",
+        "--data",
+        "data",
+        "--save",
+        "m.npz",
+        "--axes",
+        "channels,time",
+    ]
+    main([*learning, *QUICK])
+    assert "720 frames of 3 features" in capsys.readouterr().err
+    np.save("new.npy", X[1].T)
+    main(["predict", "new.npy", "--model", "m.npz", "--no-pictures"])
+    assert "walk: 1 clip" in capsys.readouterr().out
+    np.save("new.npy", X[:2])
+    with pytest.raises(
+        SystemExit, match="must have the axes channels,time that are nam"
+    ):
+        main(["predict", "new.npy", "--model", "m.npz"])
+
+
+def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):
+    X, y = arrays_of_signals()
+    np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
+    np.savez("new.npz", X=X[:3].swapaxes(1, 2))
+    learning = ["predict", "new.npz", "--data", "aeon.npz", "--save", "m.npz"]
+    main([*learning, "--axes", "n,channels,time", *QUICK])
+    first = capsys.readouterr().out
+    main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
+    assert capsys.readouterr().out == first
+    assert "run: 1 clip\n  sit: 1 clip\n  walk: 1 clip" in first
+
+
+def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
+    X, y = arrays_of_signals()
+    X[2, 20:] = np.nan
+    X[3, 4, 1] = np.nan  # no filling: reading tells of it
+    np.savez("X.npz", X=X, y=y)
+    clips, _ = load_npz(here / "X.npz")
+    assert [len(clip.sources[0]) for clip in clips[1:4]] == [30, 20, 30]
+    series = np.savez("one.npz", X=X[:, :, 0], y=y)
+    clips, _ = load_npz(here / "one.npz")
+    assert series is None and clips[2].sources[0].shape == (20, 1)
+
+
+@pytest.mark.parametrize(
+    "arrays, axes, message",
+    [
+        (
+            {"X": np.zeros((4, 5, 6, 7, 8)), "y": np.arange(4)},
+            None,
+            "n,time,channels, of",
+        ),
+        (
+            {"X": np.zeros((4, 5))},
+            "n,channels,time",
+            "axes n,channels,time, .* got float64",
+        ),
+        ({"X": np.zeros((4, 5))}, "time,channels", "of which n is one"),
+        ({"X": np.array(["a"])}, None, "X must be real numbers"),
+        ({"X": np.zeros((4, 5, 6)), "y": np.array([None] * 4)}, None, "y.astype.str"),
+        (
+            {"frames": np.zeros((4, 5)), "offset": [0, 2, 4]},
+            "n,time",
+            "to have axes, got",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(here, arrays, axes, message):
+    np.savez("X.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        load_npz(here / "X.npz", axes=axes)
+
+
+@pytest.mark.parametrize(
+    "axes", ["n,channels", "time", "n,time,time", "n,time,rows", ""]
+)
+def test_axes_are_known_names_with_time(here, capsys, axes):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["compare", ".", "--axes", axes])
+    assert "axes must be two or more of n, time, channels" in capsys.readouterr().err
