@@ -2552,7 +2552,10 @@ def check_labels(
     if scalar or not hasattr(labels, "__len__"):
         raise TypeError(f"{name} must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {labels.shape}")
+        hint = f"; np.ravel({name}) has one" if labels.shape == (N, 1) else ""
+        raise ValueError(
+            f"{name} must have one dimension, got shape {labels.shape}{hint}"
+        )
     if len(labels) != N:
         raise ValueError(
             f"{name} must have length {N}, one for each of the {owners}, got "

@@ -80,7 +80,8 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "cluster clips -k 8 --p 6",
         "-k --p --out --size --center --stack --features --seed --no-pictures --run",
         (FRAMES | LEARNING | OUTPUT)
-        - {"--labels", "--group-by", "--recipe", "--spectrum"},
+        - {"--labels", "--label-column", "--group-column", "--group-by", "--recipe"}
+        - {"--spectrum"},
     ),
 }
 KEPT = {  # the options that a saved model goes with

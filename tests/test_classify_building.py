@@ -76,7 +76,7 @@ OTHER = {  # for each field of BASE another value
     "size": (6, 5),
     "key": "others",
     "columns": ("ax", "ay"),
-    "axes": "time,height,width",
+    "axes": "height,width,time",
     "every": 2,
     "at_most": 5,
     "evenly": 4,
