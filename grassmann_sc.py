@@ -2552,9 +2552,9 @@ def check_labels(
     if scalar or not hasattr(labels, "__len__"):
         raise TypeError(f"{name} must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
-        hint = f"; np.ravel({name}) has one" if labels.shape == (N, 1) else ""
         raise ValueError(
-            f"{name} must have one dimension, got shape {labels.shape}{hint}"
+            f"{name} must have one dimension, got shape {labels.shape}"
+            + f"; np.ravel({name}) has one" * (labels.shape == (N, 1))
         )
     if len(labels) != N:
         raise ValueError(
