@@ -58,7 +58,7 @@ FLAG = {"action": "store_true"}
 OPTIONS = {
     # input and output
     "--data": _option(
-        "the labelled clips: class folders, or an .npz file of stacked sets",
+        "the labelled clips: class folders, an .npz file of sets, or recordings",
         type=Path,
         metavar="DIR",
     ),

@@ -169,7 +169,7 @@ def size_in_words(shape):
     if np.ndim(shape) == 0:
         return f"another size, whose rows have length {shape}"
     if len(shape) == 1:
-        return f"{shape[0]} features"
+        return plural(shape[0], "feature")
     return " x ".join(map(str, shape))
 
 

@@ -38,7 +38,7 @@ METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
 OUTPUT = {*BY_SUBJECT["output"].split()}
 COMMANDS = {  # the argument, what it does, an example, its first options, the others
     "compare": (
-        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        {"data": "class folders of clips, an .npz file of sets, or recordings"},
         "Evaluate methods on labelled clips, each tuned by cross-validation within each "
         "split, from its training part only.",
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
@@ -67,7 +67,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         set(),
     ),
     "check": (
-        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        {"data": "class folders of clips, an .npz file of sets, or recordings"},
         "Name labels that may be wrong, the most suspect first, and clips that are there "
         "twice.",
         "check actions --out suspects",
