@@ -229,11 +229,11 @@ def contents(folder):
     """What a folder holds, as Contents: the one rule of what is a clip.
 
     A video, an array, and an image file of several frames are clips. Tables are clips
-    where nothing else is: beside clips or images they tell something about these. Image files of one
-    frame are not: all of a folder together are the frames of one clip. Their headers
-    tell them apart; a .gif or .tif without a legible one is taken for what the others
-    in the folder are. A folder that holds images beside clips is no clip. Hidden files
-    are passed over, and links to where the folder lies.
+    where nothing else is: beside clips or images they tell something about these. Image
+    files of one frame are not: all of a folder together are the frames of one clip.
+    Their headers tell them apart; a .gif or .tif without a legible one is taken for what
+    the others in the folder are. A folder that holds images beside clips is no clip.
+    Hidden files are passed over, and links to where the folder lies.
     """
     found = Contents([], [], [])
     doubtful = []
@@ -719,12 +719,16 @@ def read_table(path, columns=None, texts=(), gaps=False):
     """The Table of a .csv or .tsv file in UTF-8, a row a time step.
 
     Columns are separated by tabs if its first line has one, else by ; if it has one,
-    else by commas; where they are not separated by commas, 1,5 is a number. The first line names the columns if none of its cells is a
-    number, or if these are 0, 1, 2, ..., as pandas writes them. columns, texts: by name
-    or number from 1, or as "2-5"; columns None: all whose first entry is a number, but
-    texts, clocks, as "time" or "timestamp (ms)", and those that a first line leaves
-    without a name. gaps: may numbers be
-    missing? ValueError that names the file, the line and the column.
+    else by commas; where they are not separated by commas, 1,5 is a number. The first
+    line names the columns if none of its cells is a number, or if these are 0, 1, 2,
+    ..., as pandas writes them.
+
+    columns, texts: by name or number from 1, or as "2-5"; columns None: all whose first
+        entry is a number, but texts, clocks, as "time" or "timestamp (ms)", and those
+        that a first line leaves without a name
+    gaps: may numbers be missing?
+
+    ValueError names the file, the line and the column.
     """
     path = _existing(path)
     try:

@@ -226,11 +226,9 @@ def find_new_clips(path):
 
 def _without_tables(clips):
     """The clips; without tables if there are others, of which these tell something."""
-    tables = [clip for clip in clips if is_table(clip.sources[0])]
-    others = [clip for clip in clips if clip not in tables]
-    if not tables or all(_is_empty(clip.sources[0]) for clip in others):
-        return clips
-    return others
+    others = [clip for clip in clips if not is_table(clip.sources[0])]
+    alone = all(_is_empty(clip.sources[0]) for clip in others)
+    return clips if alone else others
 
 
 def is_table(source):
@@ -246,10 +244,8 @@ def held_in(path):
         "folder" if one.is_dir() else f"{one.suffix.lower() or 'other'} file"
         for one in frames.visible(path)
     )
-    return (
-        first_of([plural(n, kind) for kind, n in kinds.most_common()], ", ")
-        or "nothing"
-    )
+    held = [plural(n, kind) for kind, n in kinds.most_common()]
+    return first_of(held, ", ") or "nothing"
 
 
 def _is_empty(source):
@@ -260,10 +256,11 @@ def _is_empty(source):
 def find_labelled(folder, path):
     """(Clips in a folder at any depth that a CSV file labels, their parts or None).
 
-    The first line names the columns clip and label, or with other names, and if need be
-    group and split, in any order. A clip is named by its path within the folder, without its ending if that
-    tells which it is. split holds train, test or nothing; parts is then {clip: [train,
-    test or nothing]}. Clips without a line, or without a label, are passed over.
+    The first line names the columns clip and label, by these or OTHER_NAMES, and if need
+    be group and split, in any order. A clip is named by its path within the folder,
+    without its ending if that tells which it is. split holds train, test or nothing;
+    parts is then {clip: [train, test or nothing]}. Clips without a line, or without a
+    label, are passed over.
     """
     names, rows = read_rows(path)
     header = _meant(names)

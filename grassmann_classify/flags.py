@@ -314,8 +314,9 @@ DEFAULTS = {
     for flag, keywords in OPTIONS.items()
 }
 BY_SUBJECT = {
-    "clips and frames": "--size --labels --key --axes --columns --label-column --group-column --group-by --run --step --every "
-    "--at-most --evenly --resample --skip --strict",
+    "clips and frames": "--size --labels --key --axes --columns --label-column "
+    "--group-column --group-by --run --step --every --at-most --evenly --resample --skip "
+    "--strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
     "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",

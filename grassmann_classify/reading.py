@@ -41,19 +41,20 @@ from grassmann_classify.splits import (
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
-# options that subspaces cannot have which are given
-OF_FRAMES = "--size --every --at-most --evenly --resample --run --axes --columns --features --center "
-OF_FRAMES += "--unit-variance --stack --arma --stabilize --spectrum --kernels --kernel"
-OF_FRAMES = OF_FRAMES.split()
+# options that clips cannot have which are subspaces already
+OF_FRAMES = "--size --every --at-most --evenly --resample --run --axes --columns "
+OF_FRAMES += (
+    "--features --center --unit-variance --stack --arma --stabilize --spectrum "
+)
+OF_FRAMES += "--kernels --kernel"
 
 
 def labelled_clips(options, out, needs_splits):
     """(Clips of DIR with labels, splits of its file or None), checked before any is read.
 
-    needs_splits: an .npz file must have splits. Splits of a file are ({clip: parts} of
-    --labels, or pairs of clips of the .npz file).
-
-    Subspaces that are given leave options without a choice of recipes and kernels.
+    needs_splits: are the splits of an .npz file needed? Splits of a file are {clip: parts}
+    of --labels, or pairs of clips of the .npz file. Options are set to leave out what
+    clips cannot have that are subspaces already.
     """
     out.protect(options.data, options.labels, options.splits)
     given = None
@@ -77,7 +78,7 @@ def labelled_clips(options, out, needs_splits):
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
-    if options.columns is None:
+    if options.columns is None and options.axes is None:
         say_columns(clips)
     clips = with_bases(clips)
     take_given(options, clips)
@@ -98,7 +99,7 @@ def take_given(options, clips):
     """Set options for clips that are subspaces already, if any is."""
     if not any(isinstance(clip.sources[0], Basis) for clip in clips):
         return
-    for flag in OF_FRAMES:
+    for flag in OF_FRAMES.split():
         name = "_".join(flag.lstrip("-").split("-"))
         if getattr(options, name) != DEFAULTS[name]:
             raise ValueError(

@@ -84,10 +84,12 @@ def new_stretches(clips, recipe):
             found.append(clip._replace(sources=[error]))
             continue
         _count(left_out, "with a missing number", _gaps(table).sum())
-        found += [
+        parts = [
             Clip(f"{clip.name}@{start}", None, None, [table.numbers[start:stop]])
             for start, stop in _stretches(table)
         ]
+        why = ValueError(f"{clip.name}: a number is missing in each row")
+        found += parts or [clip._replace(sources=[why])]
     kept = _long_enough(found, recipe, left_out)
     if left_out:
         to_stderr(f"{plural(len(kept), 'stretch')}{_in_words(left_out)}")
@@ -119,8 +121,7 @@ def _say_columns(name, table):
 def _stretches(table, *of_rows):
     """[(start, stop), ...] of the rows without gaps in which nothing of_rows changes."""
     gaps = _gaps(table)
-    begins = np.ones(len(gaps), bool)
-    begins[1:] = False
+    begins = np.arange(len(gaps)) == 0
     for of_row in (gaps, *of_rows):
         begins[1:] |= of_row[1:] != of_row[:-1]
     starts = np.flatnonzero(begins)

@@ -246,6 +246,9 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
     assert [*answers] == [f"new.csv@0#{k}" for k in range(7)]
     del answers["new.csv@0#5"]  # half of it is another activity
     assert [*answers.values()] == 5 * ["run"] + ["sit"]
+    write_table(here / "new.csv", [["", 1, 2], [1, "", 2]])
+    with pytest.raises(SystemExit, match="new.csv: a number is missing in each row"):
+        main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
 
 
 @pytest.mark.parametrize(
