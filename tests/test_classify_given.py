@@ -5,6 +5,8 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
+from grassmann_classify.building import build
+from grassmann_classify.clips import Basis, Clip, Recipe
 from grassmann_classify.finding import find_clips
 from grassmann_classify.model_file import load
 from grassmann_classify.npz import load_new_npz, load_npz, with_bases
@@ -35,7 +37,7 @@ def test_bases_of_a_file_are_compared_by_its_splits(here, capsys):
     main(["compare", "b.npz", "--no-pictures"])
     out, err = capsys.readouterr()
     assert "subspaces of R^12 of dimension 1, 2, 3, 1 split: splits of b.npz" in out
-    assert err.count("ready-made subspaces") == 1
+    assert err.count("ready-made subspaces") == 1 and "GiB" not in err
     assert "20 clips of 2 classes, 60 directions of 12 features" in err
     rows = [line.split("  ")[0] for line in out.splitlines()]
     assert {"nearest subspace", "gSC, labelled sets as atoms"} <= {*rows}
@@ -54,6 +56,20 @@ def test_the_first_columns_are_the_subspaces_of_smaller_dimension(here, capsys):
     out = capsys.readouterr().out
     assert "nearest subspace" in out and "100.0" in out and "p 1" in out
     assert "random splits, 50 % to train" in out
+
+
+def test_the_first_columns_are_taken():
+    bases, _ = bases_of_two_classes(n=2)
+    clip = Clip("x", None, None, [*map(Basis, bases)])
+    made = build(clip, Recipe(2, features="given"))
+    np.testing.assert_array_equal(made.bases, bases[:, :, :2])
+
+
+def test_frames_beside_bases_are_what_is_read(here):
+    bases, label = bases_of_two_classes()
+    frames = {"frames": np.ones((40, 3)), "offset": 2 * np.arange(21)}
+    np.savez("b.npz", bases=bases, label=label, **frames)
+    assert load_npz(here / "b.npz")[0][0].sources[0].shape == (2, 3)
 
 
 def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):

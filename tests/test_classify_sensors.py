@@ -91,13 +91,14 @@ def test_tables_beside_other_clips_are_none(folders):
     assert [clip.name for clip in find_clips(folders)] == names
 
 
-def test_the_file_of_labels_among_tables_is_no_clip(here):
+def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
     for name in "ab":
         write_table(here / "data" / f"{name}.csv", np.eye(3))
     labels = here / "data" / "labels.csv"
     labels.write_text("clip,label\na,sit\nb.csv,run\n")
     found, _ = find_labelled(here / "data", labels)
     assert {clip.name: clip.label for clip in found} == {"a.csv": "sit", "b.csv": "run"}
+    assert "without a label" not in capsys.readouterr().err
 
 
 def test_windows_overlap_by_the_step():
@@ -197,7 +198,7 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     rows += [[k, ""] for k in range(4)]
     rows += [[k, "run"] for k in range(25)] + [[k, "sit"] for k in range(7)]
     write_table(here / "day.csv", rows, "ax,activity")
-    recipe = Recipe(1, run=10, step=5)
+    recipe = Recipe(1, run=10, step=4)
     clips, _ = labelled_stretches(find_tables(here), recipe, "activity")
     assert [(clip.name, len(clip.sources[0])) for clip in clips] == [
         ("day.csv@0", 12),
@@ -206,7 +207,7 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     ]
     err = capsys.readouterr().err
     assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
-    assert "1 row with a missing number, 4 rows behind the last window" in err
+    assert "1 row with a missing number, 8 rows behind the last window" in err
     assert "7 rows in stretches shorter than 10 rows" in err
 
 
