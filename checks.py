@@ -29,9 +29,12 @@ def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.nd
         frames, name, "hold frames of one shape, got a ragged sequence"
     )
     if frames.ndim not in (2, 3):
+        hint = ""
+        if frames.ndim == 4 and frames.shape[3] in (3, 4):
+            hint = f"; of colours, {name}[..., :3] @ [0.299, 0.587, 0.114] is grey"
         raise ValueError(
             f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
-            f"{frames.shape}"
+            f"{frames.shape}{hint}"
         )
     if frames.size == 0:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Files to frames, and frames to descriptors.
 
-read_frames reads a clip from images, a video or an array, with a frame a row:
+read_frames reads a clip from images, a video, an array or a table, with a frame a row:
 (n_frames, height, width). describe turns the frames into the rows of an array (n, d),
 whose span is the clip's subspace: raw pixels, HOG, LBP, LBP-TOP or the gait energy
 image, as in the experiments of Harandi et al. 2015. Videos need the extra "video", HOG
@@ -10,11 +10,13 @@ and LBP scikit-image, the extra "image".
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import gc
 import itertools
 import math
 import os
+import re
 import warnings
 import zlib
 from collections import namedtuple
@@ -53,6 +55,12 @@ IMAGES = {
     ".webp",
 }
 ARRAYS = {".npy", ".npz", ".mat"}
+TABLES = {".csv", ".tsv"}
+# cells of a table where a number is missing
+MISSING = set("nan,na,n/a,null,none,?,".split(","))
+# names of columns that are no sensor's
+CLOCK = r"(unix)?(time|timestamps?|date|datetime)([ _(\[]+(s|sec|ms|us|ns)[)\]]*)?"
+PEEKED = 200  # rows of a table that tell which of its columns hold numbers
 VIDEOS = {
     ".avi",
     ".flv",
@@ -80,6 +88,9 @@ PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 # Of a folder: files that are clips, image files of one frame in natural order, folders
 Contents = namedtuple("Contents", "clips images folders")
+# Of a table, a row a time step: numbers (n, d) of the chosen columns, NaN where they are
+# missing; names of these columns; [text (n,), ...] of others
+Table = namedtuple("Table", "numbers names texts")
 
 
 class Avoidable(ValueError):
@@ -111,13 +122,15 @@ def read_frames(
     evenly: int | None = None,
     key: str | None = None,
     frame_axis: int = 0,
+    columns: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Frames of a clip: (n_frames, height, width), or (n_frames, d) of vectors.
 
     path: a folder of images of one frame each, in the natural order of their names (2
         before 10); an image file of one or more frames; an .npy, .npz or .mat file with
-        an array (n_frames, d), (n_frames, height, width[, 3 or 4]); anything else is
-        decoded as a video (needs imageio with PyAV: pip install "imageio[pyav]")
+        an array (n_frames, d), (n_frames, height, width[, 3 or 4]); a .csv or .tsv
+        table with a row a time step; anything else is decoded as a video (needs imageio
+        with PyAV: pip install "imageio[pyav]")
     grey: luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
         height, width, 3)
     size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
@@ -126,6 +139,9 @@ def read_frames(
         from the first to the last
     key, frame_axis: the name of the array in an .npz or .mat file that holds several;
         its axis of frames (MATLAB's height x width x n_frames: -1)
+    columns: of a table, by their names in the first line or by their numbers from 1;
+        None: all of numbers, but clocks, as "time", and those that a first line leaves
+        without a name
 
     FileNotFoundError, ImportError where a reader is missing; ValueError that names the
     file, and the frame if there is one, if it is empty, cannot be read or decoded, or
@@ -149,8 +165,8 @@ def read_frames(
         files = choose(_images_of(path))
         frames = [prepare(next(_image_frames(file, i))) for i, file in enumerate(files)]
         return _stacked(path, frames, files)
-    if path.suffix.lower() in ARRAYS:
-        frames = _frames_of_array(path, key, frame_axis, choose, prepare)
+    if path.suffix.lower() in ARRAYS | TABLES:
+        frames = _frames_of_array(path, key, columns, frame_axis, choose, prepare)
     elif path.suffix.lower() in IMAGES:
         frames = choose(map(prepare, _image_frames(path)))
     else:
@@ -158,11 +174,20 @@ def read_frames(
     return _stacked(path, frames)
 
 
-def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
+def read_shape(
+    path,
+    size=None,
+    every=1,
+    at_most=None,
+    evenly=None,
+    key=None,
+    frame_axis=0,
+    columns=None,
+):
     """The shape of what read_frames returns with these arguments, from headers alone.
 
     Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged
-    later. The number of frames of a video is what the file announces, None if it
+    later; tables are read. The number of frames of a video is what the file announces, None if it
     announces none. Errors are those of read_frames.
     """
     path = _existing(path)
@@ -178,8 +203,10 @@ def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
         _check_one_size(path, shapes, files)
         n_frames = len(files)
         shape = shapes[0]
-    elif path.suffix.lower() in ARRAYS:
-        n_frames, *shape = _array_shape(path, key)
+    elif path.suffix.lower() in ARRAYS | TABLES:
+        shape = _array_shape(path, key, columns)
+        shape = [*shape]
+        n_frames = shape.pop(_axis_of_frames(frame_axis, len(shape)))
         n_frames = len(choose(range(n_frames)))
         shape = shape[:2]
     elif path.suffix.lower() in IMAGES:
@@ -201,20 +228,24 @@ def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
 def contents(folder):
     """What a folder holds, as Contents: the one rule of what is a clip.
 
-    A video, an array, and an image file of several frames are clips. Image files of one
-    frame are not: all of a folder together are the frames of one clip. Their headers
-    tell them apart; a .gif or .tif without a legible one is taken for what the others
-    in the folder are. A folder that holds images beside clips is no clip. Hidden files
-    are passed over, and links to where the folder lies.
+    A video, an array, and an image file of several frames are clips. Tables are clips
+    where nothing else is: beside clips or images they tell something about these. Image
+    files of one frame are not: all of a folder together are the frames of one clip.
+    Their headers tell them apart; a .gif or .tif without a legible one is taken for what
+    the others in the folder are. A folder that holds images beside clips is no clip.
+    Hidden files are passed over, and links to where the folder lies.
     """
     found = Contents([], [], [])
     doubtful = []
+    tables = []
     for path in visible(folder):
         suffix = path.suffix.lower()
         if path.is_dir():
             found.folders.append(path)
         elif suffix in ARRAYS | VIDEOS:
             found.clips.append(path)
+        elif suffix in TABLES:
+            tables.append(path)
         elif suffix in STACKS:
             several = _holds_several(path)
             {None: doubtful, True: found.clips, False: found.images}[several].append(
@@ -224,6 +255,8 @@ def contents(folder):
             found.images.append(path)
     beside = found.images if found.images and not found.clips else found.clips
     beside.extend(doubtful)
+    if not found.clips and not found.images:
+        found.clips.extend(tables)
     found.images.sort(key=lambda file: checks.natural_order(file.name))
     return Contents(sorted(found.clips), found.images, found.folders)
 
@@ -476,15 +509,20 @@ def _little_to_collect():
 # ---------------------------------------------------------------------------- arrays
 
 
-def _frames_of_array(path, key, frame_axis, choose, prepare):
-    with _unreadable(path):
-        frames = _array(path, key)
-    _check_array(path, frames.shape, frames.dtype)
-    frame_axis = core.check_integer(
-        frame_axis, "frame_axis", -frames.ndim, frames.ndim - 1
-    )
-    frames = np.moveaxis(frames, frame_axis, 0)
+def _frames_of_array(path, key, columns, frame_axis, choose, prepare):
+    if path.suffix.lower() in TABLES:
+        frames = read_table(path, columns).numbers
+    else:
+        with _unreadable(path):
+            frames = _array(path, key)
+        _check_array(path, frames.shape, frames.dtype)
+    frames = np.moveaxis(frames, _axis_of_frames(frame_axis, frames.ndim), 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
+
+
+def _axis_of_frames(frame_axis, ndim):
+    """The axis of frames, counted from 0, of an array of so many axes."""
+    return core.check_integer(frame_axis, "frame_axis", -ndim, ndim - 1) % ndim
 
 
 @contextlib.contextmanager
@@ -534,8 +572,10 @@ def _array(path, key):
     return np.asarray(scipy.io.loadmat(path, variable_names=[name])[name])
 
 
-def _array_shape(path, key):
+def _array_shape(path, key, columns):
     """The shape of that array, of which an .npz file's header alone is read."""
+    if path.suffix.lower() in TABLES:
+        return read_table(path, columns).numbers.shape
     with _unreadable(path):
         if path.suffix.lower() == ".mat":
             _, shape = _matlab_variable(path, key)
@@ -670,6 +710,139 @@ def _resized(channel, size):
 
     image = Image.fromarray(np.ascontiguousarray(channel))
     return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
+
+
+# ----------------------------------------------------------------------------- tables
+
+
+def read_table(path, columns=None, texts=(), gaps=False):
+    """The Table of a .csv or .tsv file in UTF-8, a row a time step.
+
+    Columns are separated by tabs if its first line has one, else by ; if it has one,
+    else by commas; where they are not separated by commas, 1,5 is a number. The first
+    line names the columns if none of its cells is a number, or if these are 0, 1, 2,
+    ..., as pandas writes them.
+
+    columns, texts: by name or number from 1, or as "2-5"; columns None: all whose first
+        entry is a number, but texts, clocks, as "time" or "timestamp (ms)", and those
+        that a first line leaves without a name
+    gaps: may numbers be missing?
+
+    ValueError names the file, the line and the column.
+    """
+    path = _existing(path)
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            return _table_of(path, file, columns, texts, gaps)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: must be a table in UTF-8, got {error}") from None
+
+
+def _table_of(path, file, columns, texts, gaps):
+    first = next((line for line in file if line.strip()), "")
+    file.seek(0)
+    between = next((mark for mark in "\t;" if mark in first), ",")
+    reader = csv.reader(file, delimiter=between)
+    rows = ((reader.line_num, row) for row in reader if row)
+    peeked = [*itertools.islice(rows, PEEKED)]
+    if not peeked:
+        raise ValueError(f"{path}: holds no row")
+    number = functools.partial(_number, decimal="." if between == "," else ",")
+    names, has_header = _names_of(peeked[0][1], number)
+    peeked = peeked[has_header:]
+    of_texts = _places_of(path, texts, names)
+    if columns is None:
+        chosen = [j for j in _numeric(peeked, names, number) if j not in of_texts]
+    else:
+        chosen = _places_of(path, columns, names)
+    if not chosen:
+        raise ValueError(
+            f"{path}: must hold a column of numbers, got the columns {', '.join(names)}"
+        )
+    found = [[] for _ in of_texts]
+
+    def cells():
+        for line, row in itertools.chain(peeked, rows):
+            if len(row) != len(names):
+                raise ValueError(
+                    f"{path}: line {line} must have as many columns as the first, "
+                    f"{len(names)}, got {len(row)}"
+                )
+            for text, j in zip(found, of_texts):
+                text.append(row[j].strip())
+            for j in chosen:
+                value = number(row[j])
+                if value is None or not gaps and not math.isfinite(value):
+                    raise ValueError(
+                        f"{path}: line {line}: column {names[j]} must hold a finite "
+                        f"number, got {row[j].strip()!r}"
+                    )
+                yield value
+
+    numbers = np.fromiter(cells(), float).reshape(-1, len(chosen))
+    if not len(numbers):
+        raise ValueError(f"{path}: holds no row below its first line")
+    taken = [names[j] if names.count(names[j]) == 1 else str(j + 1) for j in chosen]
+    return Table(numbers, taken, [*map(np.array, found)])
+
+
+def _names_of(cells, number):
+    """(Names of the columns, are they those of a header?) by the cells of a first row."""
+    names = [cell.strip() for cell in cells]
+    names[0] = names[0].lstrip("# ")  # as np.savetxt writes it
+    held = [name for name in names if name]
+    numbers = [value for value in map(number, held) if value is not None]
+    counted = len(held) > 1 and held == [*map(str, range(len(held)))]
+    if counted or held and not numbers:
+        return names, True
+    return [str(j + 1) for j in range(len(names))], False
+
+
+def _numeric(rows, names, number):
+    """The columns that have a name, not a clock's, and whose first entry is a number."""
+    for j, name in enumerate(names):
+        cells = (row[j] for _, row in rows if j < len(row))
+        values = map(number, cells)
+        first = next((one for one in values if one is None or one == one), None)
+        is_clock = re.fullmatch(CLOCK, name, re.IGNORECASE)
+        if name and not is_clock and first is not None:
+            yield j
+
+
+def _places_of(path, columns, names):
+    """The places of columns that are named, or numbered from 1, in a table."""
+    places = []
+    for column in map(str, columns):
+        ends = [int(end) for end in column.split("-") if end.isdecimal()]
+        if names.count(column) == 1:
+            places.append(names.index(column))
+        elif (
+            column not in names
+            and "-".join(map(str, ends)) == column
+            and 1 <= ends[0] <= ends[-1] <= len(names)
+            and len(ends) < 3
+        ):
+            places += range(ends[0] - 1, ends[-1])
+        else:
+            raise ValueError(
+                f"{path}: must have one column {column}, got the columns "
+                f"{', '.join(names)}"
+            )
+    return places
+
+
+def _number(cell, decimal="."):
+    """The number in a cell, NaN if it is missing, None if it is text."""
+    try:
+        return float(cell)
+    except ValueError:
+        pass
+    if cell.strip().lower() in MISSING:
+        return math.nan
+    try:
+        return float(cell.replace(decimal, "."))
+    except ValueError:
+        return None
 
 
 # -------------------------------------------------------------------------- descriptors

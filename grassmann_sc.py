@@ -2568,7 +2568,10 @@ def check_labels(
     if scalar or not hasattr(labels, "__len__"):
         raise TypeError(f"{name} must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {labels.shape}")
+        raise ValueError(
+            f"{name} must have one dimension, got shape {labels.shape}"
+            + f"; np.ravel({name}) has one" * (labels.shape == (N, 1))
+        )
     if len(labels) != N:
         raise ValueError(
             f"{name} must have length {N}, one for each of the {owners}, got "

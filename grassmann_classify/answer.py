@@ -27,10 +27,10 @@ from grassmann_sc import checks, files
 def predict(options, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
     model = options.model and load_model(options, out)
-    key = model.recipe.key if model else options.key
-    new = options.new and new_clips(options.new, out, key)
+    new = model and options.new and new_clips(options.new, out, model.recipe)
     if not model:
         clips, _ = labelled_clips(options, out, needs_splits=False)
+        new = options.new and new_clips(options.new, out, options)
         check_save(options.save, out)
         inputs = read(options, out, clips)
         choose_kernels(options, inputs)

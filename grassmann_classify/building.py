@@ -15,13 +15,14 @@ from grassmann_classify.clips import (
     Collection,
     check_any,
     chosen_frames,
+    read_options,
     reason_of,
     threaded,
 )
 from grassmann_classify.headers import check_all, size_in_words, survey
 from grassmann_classify.messages import plural, to_stderr
 from grassmann_classify.own import describe
-from grassmann_classify.settings import USUAL_P
+from grassmann_classify.settings import GIVEN, USUAL_P
 from grassmann_sc import checks, files, frames, subspaces
 
 VERSION = 3  # of the cache: raise it when the same recipe gives other numbers
@@ -32,7 +33,11 @@ def build(clip, recipe, keep_rows=False):
 
     keep_rows: with the rows (n_rows, d) of each run: normalised frames or descriptors,
     stacked as stack or arma says (the span of stacked frames models the same dynamics).
+    Of subspaces that are given, the first p columns are taken.
     """
+    if recipe.features == GIVEN:
+        bases = [source.columns[:, : recipe.p] for source in clip.sources]
+        return Built(np.stack(bases), None, ())
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = [describe(part, recipe) for part in parts]
     rows = _resampled(
@@ -46,7 +51,7 @@ def build(clip, recipe, keep_rows=False):
 
 def built(rows, recipe, keep_rows=False):
     """The subspaces of descriptors (n, d), a row a frame, as Built without frame."""
-    runs = _runs(rows, recipe.run)
+    runs = _runs(rows, recipe.run, recipe.step)
     normal = dict(
         center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
     )
@@ -94,9 +99,7 @@ def common_bases(spectra):
 
 def _frames_of(source, recipe):
     if not isinstance(source, np.ndarray):
-        return frames.read_frames(
-            source, size=recipe.size, key=recipe.key, **chosen_frames(recipe)
-        )
+        return frames.read_frames(source, **read_options(recipe))
     chosen = source[frames.pick(range(len(source)), **chosen_frames(recipe))]
     if recipe.size is None:
         return chosen
@@ -115,13 +118,17 @@ def _resampled(rows, n):
     ]
 
 
-def _runs(rows, length):
-    """The rows in pieces of this length, without the remainder; None: in one piece."""
+def _runs(rows, length, step):
+    """The rows in pieces of this length, without the remainder; None: in one piece.
+
+    step: from the first row of a piece to that of the next; None: the length.
+    """
     if length is None:
         return [rows]
     if len(rows) < length:
         raise ValueError(f"a run takes {length} frames, got {len(rows)}")
-    return [rows[i : i + length] for i in range(0, len(rows) - length + 1, length)]
+    firsts = range(0, len(rows) - length + 1, step or length)
+    return [rows[i : i + length] for i in firsts]
 
 
 def _kept_rows(rows, recipe, n_blocks):
@@ -275,7 +282,7 @@ def _collect(built, unread, keep_rows):
 
 def _cached(clip, recipe, cache, keep_rows):
     """(What build gives, if possible from the cache; why it was not kept or None)."""
-    if cache is None:
+    if cache is None or recipe.features == GIVEN:
         return build(clip, recipe, keep_rows), None
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
     try:

@@ -9,13 +9,16 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.messages import printable
+from grassmann_classify.settings import axes_named
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
 
-# sources: files, folders or arrays whose frames make one set; or one error, if the clip
-# cannot be used
+# sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
+# one error, if the clip cannot be used
 Clip = namedtuple("Clip", "name label group sources")
+# columns (d, p): the orthonormal basis of a subspace that is given, not made from frames
+Basis = namedtuple("Basis", "columns")
 # bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
 # None; frame: (height, width) or (); spectra: None, or U (k, d, r) and s (k, r), all
 # singular directions of the runs, of which weighted subspaces are made
@@ -39,11 +42,14 @@ class Recipe:
     feature_options: dict = field(default_factory=dict)
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
+    columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
+    axes: str | None = None  # of arrays, as n,channels,time or channels,time
     every: int = 1
     at_most: int | None = None
     evenly: int | None = None
     resample: int | None = None  # the rows, linearly in time
     run: int | None = None  # number of rows in a set, of which a clip may give several
+    step: int | None = None  # from one set's first row to the next's, None: run
     stack: int = 1  # blocks of the Hankel matrix
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
@@ -103,6 +109,23 @@ def check_any(clips, unread, advice=()):
 def chosen_frames(recipe):
     """The options of frames.read_frames by which a recipe chooses frames."""
     return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+
+
+def axes_of_clip(recipe):
+    """The axes of a clip's array as it is stored, those behind time as they come."""
+    names = axes_named(recipe.axes) if recipe.axes else ["time"]
+    return [name for name in names if name != "n"]
+
+
+def read_options(recipe):
+    """The options of frames.read_frames and read_shape that a recipe has."""
+    return dict(
+        size=recipe.size,
+        key=recipe.key,
+        columns=recipe.columns,
+        frame_axis=axes_of_clip(recipe).index("time"),
+        **chosen_frames(recipe),
+    )
 
 
 def middle_frame(clip, key=None):

@@ -11,7 +11,7 @@ from grassmann_classify.compare import say_failed
 from grassmann_classify.headers import look
 from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
-from grassmann_classify.reading import new_clips, recipe_of
+from grassmann_classify.reading import new_clips, recipe_of, take_given
 from grassmann_classify.reasons import BECAUSE, explained
 from grassmann_classify.sheets import save_plot, save_sheet_of_clusters
 from grassmann_classify.spreadsheets import write_rows
@@ -29,7 +29,8 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 
 def cluster(options, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
-    clips = new_clips(options.data, out, options.key)
+    clips = new_clips(options.data, out, options)
+    take_given(options, clips)
     recipe = recipe_of(options)
     if options.p is None:
         recipe = replace(recipe, p=USUAL_P, fewer=True)

@@ -3,7 +3,7 @@
 A folder holds class folders; a class folder holds clips, or folders of clips, whose
 names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
 .mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
-one frame each: see frames.contents.
+one frame each; or, where there is none of these, a table: see frames.contents.
 """
 
 import os
@@ -13,12 +13,17 @@ from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
 from grassmann_classify.folder import is_one, listed_in, wrote
-from grassmann_classify.messages import plural, printable, to_stderr
+from grassmann_classify.messages import first_of, plural, printable, to_stderr
 from grassmann_classify.splits import check_names
 from grassmann_classify.spreadsheets import read_rows
 from grassmann_sc import frames
 
 NOTHING = frames.Contents([], [], [])
+# of columns of a file of labels
+OTHER_NAMES = {
+    "clip": ["clip", "filename", "file", "path"],
+    "label": ["label", "class"],
+}
 DEEPEST = 3  # levels of folders in which a hint looks for an example
 
 
@@ -102,7 +107,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
                 Clip(
                     f"{label}/{i // run}",
                     label,
-                    _group(images[i], None, group_by),
+                    group_of(images[i], None, group_by),
                     images[i : i + run],
                 )
                 for i in range(0, len(images) - run + 1, run)
@@ -111,14 +116,16 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
             notes.append(f"{label}/, which holds no clip")
         for path, group, source in found:
             name = printable(path.relative_to(folder).as_posix(), but="")
-            clips.append(Clip(name, label, _group(path, group, group_by), [source]))
+            clips.append(Clip(name, label, group_of(path, group, group_by), [source]))
+    clips = _without_tables(clips)
     classes = {clip.label for clip in clips}
     if len(classes) < fewest:
         least = "two or more class folders" if fewest > 1 else "a class folder"
         raise ValueError(
             f"{folder}: must hold {least} of clips (videos, folders "
-            f"of images, arrays); found {plural(len(clips), 'clip')} of "
-            f"{plural(len(classes), 'class')}{_hint(folder, classes, unusable)}"
+            f"of images, arrays, tables); found {plural(len(clips), 'clip')} of "
+            f"{plural(len(classes), 'class')} among {held_in(folder)}"
+            f"{_hint(folder, classes, unusable)}"
         )
     for text in notes:
         to_stderr(f"passed over: {text}")
@@ -145,11 +152,17 @@ def _hint(folder, classes, unusable):
         folders=[path for path in content.folders if _example(path, DEEPEST)]
     )
     here = content.clips + content.images
-    above = Path(os.path.abspath(folder)).parent
-    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
-    class_beside = next((path for path in beside if _example(path, 2)), None)
+    labels = next(filter(_is_of_labels, frames.visible(folder)), None)
     hint = ""
-    if here:
+    if labels:
+        hint = f"; {labels.name} has labels: --labels {printable(labels)} takes them"
+    elif here and is_table(here[0]):
+        hint = (
+            f"; if {here[0].name} is a recording with a column of labels, --label-column "
+            "names that column; if it is a clip, put it into the folder of its class, or "
+            "--labels names a file of labels"
+        )
+    elif here:
         hint = (
             f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
             f"class into a folder of its own, as {folder}/CLASS/{here[0].name}"
@@ -168,12 +181,28 @@ def _hint(folder, classes, unusable):
             )
     elif unusable:
         hint = f"; {unusable[0].sources[0].what}"
-    if class_beside and (here or unusable or not hint):
+    if content.folders or labels:
+        return hint
+    above = Path(os.path.abspath(folder)).parent
+    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
+    class_beside = next((path for path in beside if _example(path, 2)), None)
+    if class_beside:
         hint += (
             f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
             f"it is, name {above}"
         )
     return hint
+
+
+def _is_of_labels(path):
+    """Is this a .csv file whose first line names clips and labels?"""
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    try:
+        header, _ = read_rows(path)
+    except (OSError, ValueError):
+        return False
+    return {"clip", "label"} <= {*_meant(header)}
 
 
 def find_new_clips(path):
@@ -184,32 +213,69 @@ def find_new_clips(path):
     found = list(_clips_within(path))
     if found == [path] and path.is_dir() and not contents(path).images:
         raise ValueError(
-            f"{path}: must hold clips (videos, folders of images, arrays), got none"
+            f"{path}: must hold clips (videos, folders of images, arrays, tables), got "
+            f"{held_in(path)}"
         )
     above = path.parent if found == [path] else path
-    return [
+    clips = [
         Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
         for clip in found
     ]
+    return _without_tables(clips)
+
+
+def _without_tables(clips):
+    """The clips; without tables if there are others, of which these tell something."""
+    others = [clip for clip in clips if not is_table(clip.sources[0])]
+    alone = all(_is_empty(clip.sources[0]) for clip in others)
+    return clips if alone else others
+
+
+def is_table(source):
+    """Is the source of a clip a table?"""
+    return isinstance(source, Path) and source.suffix.lower() in frames.TABLES
+
+
+def held_in(path):
+    """What a folder holds, in words, as 40 .csv files, 2 folders; or the file itself."""
+    if not path.is_dir():
+        return path.name
+    kinds = Counter(
+        "folder" if one.is_dir() else f"{one.suffix.lower() or 'other'} file"
+        for one in frames.visible(path)
+    )
+    held = [plural(n, kind) for kind, n in kinds.most_common()]
+    return first_of(held, ", ") or "nothing"
+
+
+def _is_empty(source):
+    """Is a clip, which is no table, a folder without images?"""
+    return isinstance(source, Path) and source.is_dir() and not _readable(source).images
 
 
 def find_labelled(folder, path):
     """(Clips in a folder at any depth that a CSV file labels, their parts or None).
 
-    The first line names the columns clip and label, and if need be group and split, in
-    any order. A clip is named by its path within the folder, without its ending if that
-    tells which it is. split holds train, test or nothing; parts is then {clip: [train,
-    test or nothing]}. Clips without a line, or without a label, are passed over.
+    The first line names the columns clip and label, by these or OTHER_NAMES, and if need
+    be group and split, in any order. A clip is named by its path within the folder,
+    without its ending if that tells which it is. split holds train, test or nothing;
+    parts is then {clip: [train, test or nothing]}. Clips without a line, or without a
+    label, are passed over.
     """
-    header, rows = read_rows(path)
-    header = [*map(str.strip, header)]
+    names, rows = read_rows(path)
+    header = _meant(names)
     columns = ("clip", "label", "group", "split")
     if {"clip", "label"} - {*header} or len({*header}) < len(header):
         raise ValueError(
-            f"{path}: the first line must name the columns clip and label, and if need "
-            f"be group and split, each once, got {','.join(header)!r}"
+            f"{path}: the first line must name the columns clip (or filename, file, path) "
+            "and label (or class), and if need be group and split, each once, got "
+            f"{','.join(names)!r}"
         )
-    there = {clip.name: clip for clip in find_new_clips(folder)}
+    there = {
+        clip.name: clip
+        for clip in find_new_clips(folder)
+        if not clip.sources[0].samefile(path)
+    }
     short = {name: str(PurePosixPath(name).with_suffix("")) for name in there}
     counts = Counter(short.values())
     named = {stem: name for name, stem in short.items() if counts[stem] == 1}
@@ -255,6 +321,16 @@ def find_labelled(folder, path):
         to_stderr(f"{path}: passed over the columns {', '.join(others)}")
     _say_alone(found, "have none")
     return found, parts if "split" in header else None
+
+
+def _meant(names):
+    """The names of columns, with clip and label in place of other names for these."""
+    names = [*map(str.strip, names)]
+    for name, others in OTHER_NAMES.items():
+        found = [one for one in names if one.lower() in others]
+        if name not in names and found:
+            names[names.index(found[0])] = name
+    return names
 
 
 def _say_alone(clips, lacking):
@@ -328,7 +404,8 @@ def _readable(folder, otherwise=NOTHING):
         return otherwise
 
 
-def _group(path, group, group_by):
+def group_of(path, group, group_by):
+    """The group of a clip: that given, or what group_by finds in its file's name."""
     if group_by is None:
         return group
     try:

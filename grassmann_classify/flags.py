@@ -18,6 +18,7 @@ from grassmann_classify.settings import (
     SPECTRUM,
     USUAL_P,
     C,
+    axes_named,
     is_own,
 )
 
@@ -38,6 +39,13 @@ def _dots(text):
     return dots
 
 
+def _axes(text):
+    try:
+        return ",".join(axes_named(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _words(text):
     return [words for words in text.split(",") if words.strip(" ,")]
 
@@ -50,7 +58,7 @@ FLAG = {"action": "store_true"}
 OPTIONS = {
     # input and output
     "--data": _option(
-        "the labelled clips: class folders, or an .npz file of stacked sets",
+        "the labelled clips: class folders, an .npz file of sets, or recordings",
         type=Path,
         metavar="DIR",
     ),
@@ -97,6 +105,29 @@ OPTIONS = {
         "the array of frames in .npz and .mat files that hold several (default: frames)",
         metavar="NAME",
     ),
+    "--axes": _option(
+        "the axes of an array of all clips, as n,channels,time, X in an .npz file with "
+        "labels y, or of a clip's array, as channels,time (default: n,time,channels and "
+        "time,channels; of images, height,width in place of channels)",
+        type=_axes,
+        metavar="AXES",
+    ),
+    "--columns": _option(
+        "the columns of .csv and .tsv files, by name or by number from 1, as ax ay az or "
+        "2-4 (default: all of numbers but a clock, as time)",
+        nargs="+",
+        metavar="NAME",
+    ),
+    "--label-column": _option(
+        "DIR is a long recording, or a folder of these: .csv files with a column of "
+        "labels, cut where the label changes; --window cuts these stretches",
+        metavar="NAME",
+    ),
+    "--group-column": _option(
+        "with it, the column of groups, as persons: groups are kept together, and one is "
+        "left out at a time",
+        metavar="NAME",
+    ),
     "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
     "--at-most": _option("take at most the first N of these", type=int, metavar="N"),
     "--evenly": _option(
@@ -107,9 +138,14 @@ OPTIONS = {
     ),
     "--run": _option(
         "cut each clip into sets of N frames, which stay together in splits; cut images "
-        "that lie directly in class folders into clips of N",
+        "that lie directly in class folders into clips of N; the same as --window",
         type=int,
         metavar="N",
+    ),
+    "--step": _option(
+        "of sets of --window frames, begin one every M frames (default: after the last)",
+        type=int,
+        metavar="M",
     ),
     "--group-by": _option(
         "take a clip's group from its file name; groups are kept together, and one is "
@@ -270,6 +306,7 @@ OPTIONS = {
     ),
     "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
 }
+ALSO = {"--run": ["--window"]}  # other names of options
 DEFAULTS = {
     "_".join(flag.lstrip("-").split("-")): keywords.get(
         "default", False if keywords.get("action") == "store_true" else None
@@ -277,8 +314,9 @@ DEFAULTS = {
     for flag, keywords in OPTIONS.items()
 }
 BY_SUBJECT = {
-    "clips and frames": "--size --labels --key --group-by --run --every --at-most --evenly "
-    "--resample --skip --strict",
+    "clips and frames": "--size --labels --key --axes --columns --label-column "
+    "--group-column --group-by --run --step --every --at-most --evenly --resample --skip "
+    "--strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
     "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",

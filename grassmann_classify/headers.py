@@ -4,10 +4,18 @@ from collections import Counter, namedtuple
 
 import numpy as np
 
-from grassmann_classify.clips import check_any, chosen_frames, reason_of, threaded
+from grassmann_classify.clips import (
+    Basis,
+    axes_of_clip,
+    check_any,
+    chosen_frames,
+    read_options,
+    reason_of,
+    threaded,
+)
 from grassmann_classify.messages import first_of, plural, to_stderr
 from grassmann_classify.own import describe
-from grassmann_classify.settings import is_own
+from grassmann_classify.settings import GIVEN, is_own
 from grassmann_sc import frames
 
 MANY = 200  # a progress bar is shown for the headers of so many clips
@@ -102,10 +110,20 @@ def _shape_of(clip, recipe, lengths):
 def _shape_of_source(source, recipe):
     if isinstance(source, Exception):
         raise source
+    if isinstance(source, Basis) != (recipe.features == GIVEN):
+        words = ("frames", "a ready-made subspace")
+        held = isinstance(source, Basis)
+        raise ValueError(f"holds {words[held]}, the others hold {words[not held]}")
+    if recipe.features == GIVEN:
+        return source.columns.shape[::-1]
     if not isinstance(source, np.ndarray):
-        return frames.read_shape(
-            source, size=recipe.size, key=recipe.key, **chosen_frames(recipe)
-        )
+        shape = frames.read_shape(source, **read_options(recipe))
+        if recipe.axes and len(shape) != len(axes_of_clip(recipe)):
+            raise ValueError(
+                f"{source}: must have the axes {','.join(axes_of_clip(recipe))} that are "
+                f"named, got {len(shape)} axes"
+            )
+        return shape
     n_frames = len(frames.pick(range(len(source)), **chosen_frames(recipe)))
     if recipe.size is None:
         return n_frames, *source.shape[1:]
@@ -118,7 +136,7 @@ def _row_length(shape, recipe):
     The shape itself for raw frames. That of a function of the user's own is known when
     the clip is read: here it stands for any.
     """
-    if recipe.features == "raw":
+    if recipe.features in ("raw", GIVEN):
         return shape
     if is_own(recipe.features):
         return recipe.features
@@ -142,7 +160,8 @@ def _usual(keys, recipe, shape):
     if is_own(recipe.features):
         return recipe.features, "the model has"
     length = d // (recipe.arma or recipe.stack)
-    return (length,) if recipe.features == "raw" else length, "the model has"
+    raw = recipe.features in ("raw", GIVEN)
+    return (length,) if raw else length, "the model has"
 
 
 def size_in_words(shape):
@@ -150,7 +169,7 @@ def size_in_words(shape):
     if np.ndim(shape) == 0:
         return f"another size, whose rows have length {shape}"
     if len(shape) == 1:
-        return f"{shape[0]} features"
+        return plural(shape[0], "feature")
     return " x ".join(map(str, shape))
 
 
@@ -170,7 +189,10 @@ def look(clips, recipe, strict=False, skip=False):
     seen = survey(clips, recipe)
     advice = [*filter(None, dict.fromkeys(seen.avoidable.values()))]
     check_any(set(seen.shapes) - set(seen.why), seen.why, advice)
-    to_stderr(_overview(clips, seen))
+    what = "direction" if recipe.features == GIVEN else "frame"
+    to_stderr(_overview(clips, seen, what))
+    if recipe.axes is None and recipe.features != GIVEN:
+        _say_transposed(seen)
     if strict:
         check_all(seen)
     damaged = [
@@ -196,6 +218,19 @@ def look(clips, recipe, strict=False, skip=False):
             )
         )
     return seen
+
+
+def _say_transposed(seen):
+    """Say if clips seem to have a channel a row in place of a time step."""
+    shapes = {*seen.shapes.values()}
+    (shape,) = shapes if len(shapes) == 1 else [()]
+    if len(seen.shapes) > 1 and len(shape) == 2 and shape[0] < shape[1]:
+        n, d = shape
+        to_stderr(
+            f"all clips have {plural(n, 'frame')} of {d} features, which looks transposed: "
+            f"if these are {plural(n, 'channel')} of {plural(d, 'time step')}, --axes "
+            "channels,time says so, or n,channels,time of one array of all clips"
+        )
 
 
 def look_at_new(clips, recipe, shape, strict=False):
@@ -236,12 +271,15 @@ def _lost(clips, seen):
     return lines[True] + lines[False]
 
 
-def _overview(clips, seen):
-    """The numbers of clips, classes and frames, and the frames' sizes, in words."""
+def _overview(clips, seen, what):
+    """The numbers of clips, classes and frames, and the frames' sizes, in words.
+
+    what: the frames are, in the singular.
+    """
     sizes = Counter(shape[1:] for shape in seen.shapes.values())
     counts = [shape[0] for shape in seen.shapes.values()]
     total = (
-        "unknown numbers of frames" if None in counts else plural(sum(counts), "frame")
+        f"unknown numbers of {what}s" if None in counts else plural(sum(counts), what)
     )
     each = [
         f"{size_in_words(size)} in {plural(n, 'clip')}"

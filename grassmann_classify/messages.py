@@ -55,7 +55,7 @@ def plural(number, thing):
     >>> plural(1, "clip"), plural(2, "clip"), plural(3, "class")
     ('1 clip', '2 clips', '3 classes')
     """
-    ending = "es" if thing.endswith("s") else "s"
+    ending = "es" if thing.endswith(("s", "ch")) else "s"
     return f"{number} {thing}{ending if number != 1 else ''}"
 
 

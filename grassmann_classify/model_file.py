@@ -17,7 +17,14 @@ from grassmann_classify.model import PARAMETERS, Model, answers_to
 from grassmann_classify.own import Own, own
 from grassmann_classify.points import Reader
 from grassmann_classify.rows import estimator_of
-from grassmann_classify.settings import DESCRIPTORS, Rule, check_value, is_own
+from grassmann_classify.settings import (
+    DESCRIPTORS,
+    GIVEN,
+    Rule,
+    axes_named,
+    check_value,
+    is_own,
+)
 from grassmann_sc import checks, files, kernels
 
 # The arrays of a file: kinds of dtype and shape, in which a letter is the same number
@@ -139,6 +146,8 @@ def _allowed(path, option, function, source, functions):
 def _recipe(content):
     """The Recipe of JSON."""
     hints = typing.get_type_hints(Recipe)
+    if isinstance(content, dict):  # of before there were tables
+        content = dict.fromkeys(("columns", "axes", "step")) | content
     held = files.check_names(content, "recipe", hints)
     for field, value in held.items():
         kinds = {
@@ -147,18 +156,21 @@ def _recipe(content):
             str: Rule("text"),
             int | None: Rule(int, least=1, most=MOST, optional=True),
             tuple | None: Rule(int, least=1, most=MOST, many=True, optional=True),
+            tuple[str, ...] | None: Rule("text", many=True, optional=True),
         }
         if field == "feature_options":
             if not isinstance(value, dict):
                 raise TypeError(f"recipe's {field} must be a dict, got {value!r:.60}")
-        elif field == "key" and value is not None:
-            check_value(value, "recipe's key", Rule("text"))
-        elif field != "key":
+        elif field in ("key", "axes"):
+            check_value(value, f"recipe's {field}", Rule("text", optional=True))
+        else:
             value = check_value(value, f"recipe's {field}", kinds[hints[field]])
             held[field] = tuple(value) if isinstance(value, list) else value
     recipe = Recipe(**held)
-    if recipe.features not in DESCRIPTORS and not is_own(recipe.features):
+    if recipe.features not in (*DESCRIPTORS, GIVEN) and not is_own(recipe.features):
         raise ValueError(f"recipe's features must be known, got {recipe.features!r}")
+    if recipe.axes is not None:
+        axes_named(recipe.axes)
     if recipe.size is not None and len(recipe.size) != 2:
         raise ValueError(f"recipe's size must be two numbers, got {recipe.size}")
     core.check_choice(recipe.rank, "recipe's rank", "raise", "warn", "pad")

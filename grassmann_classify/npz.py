@@ -1,64 +1,160 @@
-"""Clips of an .npz file of stacked sets, and its splits."""
+"""Clips of an .npz file, which are sets of frames or subspaces, and its splits."""
 
 import re
 
 import numpy as np
 
-from grassmann_classify.clips import Clip
+import grassmann_sc as core
+from grassmann_classify.clips import Basis, Clip
 from grassmann_sc import files, tuning
 
+LABELS = ("label", "labels", "y")  # names of the array of labels
+BASES = "bases"
+IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
+USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 
-def load_npz(path, key=None, splits=True):
-    """Clips of a file of stacked sets, and its splits [(train, test), ...].
 
-    key: the name of the array of frames, "frames" unless given. splits: the file must
-    have some; else None. ValueError if the file does not fit together.
+def load_npz(path, key=None, splits=True, axes=None):
+    """Clips of a file of sets, and its splits [(train, test), ...] or None.
+
+    The file holds all frames stacked, and offset, which tells where each set begins; or
+    X, all sets of one length (n, time, channels), of which NaN at the end is cut off; or
+    bases (n, d, p) of subspaces. key: the name of the array of frames or sets. splits:
+    are those of the file wanted? axes: of X, as n,channels,time. ValueError if the file
+    does not fit together.
     """
-    key = key or "frames"
-    of_splits = ("train0", "test0") if splits else ()
-    arrays = _npz_arrays(path, (key, "offset", "label", *of_splits))
-    rows, offset, label, group = (
-        arrays.pop(name, None) for name in (key, "offset", "label", "group")
-    )
-    _check_sets(rows, offset)
-    n = len(offset) - 1
+    arrays = _npz_arrays(path, key)
+    sources = _sources(path, arrays, key, axes)
+    n = len(sources)
+    name = next((name for name in LABELS if name in arrays), None)
+    if name is None:
+        raise ValueError(
+            f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
+        )
+    label = arrays[name]
     if label.shape != (n,):
         raise ValueError(
-            f"label must have length {n}, one a set, got shape {label.shape}"
+            f"{name} must have length {n}, one a set, got shape {label.shape}"
         )
     label = files.labels_to_keep(label, n, "sets")
+    group = arrays.get("group")
     if group is not None and group.shape != label.shape:
         raise ValueError(
             f"group must have length {n}, one a set, got shape {group.shape}"
         )
     clips = [
-        Clip(
-            f"set {i}",
-            label[i],
-            None if group is None else group[i],
-            [rows[offset[i] : offset[i + 1]]],
-        )
-        for i in range(n)
+        Clip(f"set {i}", label[i], None if group is None else group[i], [source])
+        for i, source in enumerate(sources)
     ]
-    return clips, _npz_splits(arrays, label) if splits else None
+    of_splits = {
+        name: array
+        for name, array in arrays.items()
+        if re.fullmatch(r"(train|test)\d+", name)
+    }
+    return clips, _npz_splits(of_splits, label) if splits and of_splits else None
 
 
-def load_new_npz(path, key=None):
-    """Clips of a file of stacked sets; its labels, if any, are not used."""
-    key = key or "frames"
-    arrays = _npz_arrays(path, (key, "offset"))
-    rows = arrays[key]
-    offset = arrays["offset"]
-    _check_sets(rows, offset)
+def load_new_npz(path, key=None, axes=None):
+    """Clips of a file of sets, or of an .npy file of X; labels, if any, are not used."""
+    if path.suffix.lower() == ".npy":
+        arrays = {"X": np.load(path, allow_pickle=False)}
+    else:
+        arrays = _npz_arrays(path, key)
+    sources = _sources(path, arrays, key, axes)
+    return [Clip(f"set {i}", None, None, [one]) for i, one in enumerate(sources)]
+
+
+def holds_sets(path, axes=None):
+    """Is this a file of sets, by the names of its arrays or of their axes?"""
+    names = _names(path)
+    in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
+    return in_one or bool({"offset", "X"} & {*names}) or _are_bases(names)
+
+
+def with_bases(clips):
+    """The clips; those whose .npz file holds subspaces have these as their sources.
+
+    Such a file holds bases (d, p), or (n, d, p), and no frames. What is wrong with it is
+    the error of its clip.
+    """
     return [
-        Clip(f"set {i}", None, None, [rows[start:stop]])
-        for i, (start, stop) in enumerate(zip(offset, offset[1:]))
+        clip._replace(sources=_bases_of(clip.sources[0]))
+        if _are_bases(_names(clip.sources[0]))
+        else clip
+        for clip in clips
     ]
 
 
-def _npz_arrays(path, needed):
+def _are_bases(names):
+    return BASES in names and "frames" not in names
+
+
+def _names(path):
+    """The names of the arrays of an .npz file; none of what is no such file."""
+    if getattr(path, "suffix", "").lower() != ".npz":
+        return []
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return data.files
+    except Exception:  # whatever NumPy raises for damaged bytes: reading it says so
+        return []
+
+
+def _bases_of(path):
+    try:
+        return _sources(path, _npz_arrays(path), None, None)
+    except Exception as error:
+        return [error]
+
+
+def _sources(path, arrays, key, axes):
+    """The sources of the sets of a file: their frames or their Basis."""
+    if key in (None, BASES) and _are_bases(arrays):
+        bases = arrays[BASES]
+        bases = bases[None] if bases.ndim == 2 else bases
+        return [*map(Basis, core.check_bases(bases, BASES))]
+    in_one = key or "X"
+    if in_one in arrays and "offset" not in arrays:
+        return [*map(_unpadded, _sets_in_one(arrays[in_one], in_one, axes))]
+    name = key or "frames"
+    missing = [one for one in (name, "offset") if one not in arrays]
+    if missing:
+        raise ValueError(
+            f"{path} must hold the arrays {' and '.join(missing)}, or X of all sets, or "
+            f"bases of subspaces; it holds {', '.join(_names(path)) or 'none'}"
+        )
+    if axes is not None:
+        raise ValueError(
+            f"{path} must hold one array of all sets to have axes, got stacked frames"
+        )
+    offset = arrays["offset"]
+    _check_sets(arrays[name], offset)
+    return [arrays[name][start:stop] for start, stop in zip(offset, offset[1:])]
+
+
+def _sets_in_one(X, name, axes):
+    """The array of all sets, (n, time, channels) or (n, time, height, width)."""
+    axes = axes or USUAL_AXES.get(X.ndim, USUAL_AXES[3])
+    names = axes.split(",")
+    if X.ndim != len(names) or "n" not in names or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be real numbers with the axes {axes}, of which n is one, got "
+            f"{X.dtype} {X.shape}"
+        )
+    X = np.moveaxis(X, [names.index("n"), names.index("time")], [0, 1])
+    return X[:, :, None] if X.ndim == 2 else X
+
+
+def _unpadded(rows):
+    """A set without the time steps at its end that are NaN, as tslearn fills up sets."""
+    held = np.flatnonzero((rows == rows).reshape(len(rows), -1).any(axis=1))
+    return rows[: held[-1] + 1] if len(held) else rows
+
+
+def _npz_arrays(path, key=None):
     """The arrays of the file that are used here."""
-    used = "|".join([*map(re.escape, needed), "label", "group", r"(train|test)\d+"])
+    names = {*LABELS, BASES, "frames", "X", "offset", "group", key or "frames"}
+    used = "|".join([*map(re.escape, names), r"(train|test)\d+"])
     try:
         data = np.load(path, allow_pickle=False)
     except OSError:
@@ -68,16 +164,14 @@ def _npz_arrays(path, needed):
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} must be an .npz file, as np.savez writes it")
     with data:
-        missing = [key for key in needed if key not in data.files]
-        if missing:
-            raise ValueError(
-                f"{path} must hold the arrays {', '.join(missing)}; it holds "
-                f"{', '.join(data.files) or 'none'}"
-            )
         try:
             arrays = {key: data[key] for key in data.files if re.fullmatch(used, key)}
         except Exception as error:
-            raise ValueError(f"{path}: {error or type(error).__name__}") from None
+            cure = "; labels are saved as text by y.astype(str)"
+            raise ValueError(
+                f"{path}: {error or type(error).__name__}"
+                f"{cure if 'Object arrays' in str(error) else ''}"
+            ) from None
     other = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
     if other:
         raise ValueError(f"{path} must hold arrays, but {other[0]} is none")

@@ -8,7 +8,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from grassmann_classify.flags import BY_SUBJECT, DEFAULTS, OPTIONS
+from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, OPTIONS
 from grassmann_classify.messages import printable
 from grassmann_classify.settings import RULES, USUAL_P, check_value, is_own
 
@@ -38,7 +38,7 @@ METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
 OUTPUT = {*BY_SUBJECT["output"].split()}
 COMMANDS = {  # the argument, what it does, an example, its first options, the others
     "compare": (
-        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        {"data": "class folders of clips, an .npz file of sets, or recordings"},
         "Evaluate methods on labelled clips, each tuned by cross-validation within each "
         "split, from its training part only.",
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
@@ -67,7 +67,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         set(),
     ),
     "check": (
-        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        {"data": "class folders of clips, an .npz file of sets, or recordings"},
         "Name labels that may be wrong, the most suspect first, and clips that are there "
         "twice.",
         "check actions --out suspects",
@@ -80,7 +80,8 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "cluster clips -k 8 --p 6",
         "-k --p --out --size --center --stack --features --seed --no-pictures --run",
         (FRAMES | LEARNING | OUTPUT)
-        - {"--labels", "--group-by", "--recipe", "--spectrum"},
+        - {"--labels", "--label-column", "--group-column", "--group-by", "--recipe"}
+        - {"--spectrum"},
     ),
 }
 KEPT = {  # the options that a saved model goes with
@@ -149,7 +150,7 @@ def parser_of(name, prog=INSTALLED):
             keywords = OPTIONS[flag]
             if name == "add" and flag in ("--model", "--save"):
                 keywords = {**keywords, "required": True}
-            group.add_argument(flag, **keywords)
+            group.add_argument(flag, *ALSO.get(flag, []), **keywords)
     return parser
 
 
@@ -182,6 +183,7 @@ def _check(options):
                 f"{' '.join(options.features)}"
             )
     else:
+        _check_recordings(options)
         _check_recipe(options)
     if options.group_by is not None:
         try:
@@ -237,6 +239,18 @@ def _check_files(options):
         )
     if options.labels and not folder.is_dir():
         raise ValueError(f"--labels goes with a folder of clips, got {folder}")
+
+
+def _check_recordings(options):
+    """How recordings are labelled and cut."""
+    if options.label_column and options.labels:
+        raise ValueError("--label-column and --labels exclude each other")
+    if options.group_column and not options.label_column:
+        raise ValueError("--group-column goes with --label-column")
+    if options.group_column and options.group_by:
+        raise ValueError("--group-column and --group-by exclude each other")
+    if options.step and not options.run:
+        raise ValueError(f"--step goes with --window, got --step {options.step} alone")
 
 
 def _check_recipe(options):

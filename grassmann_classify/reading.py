@@ -1,22 +1,33 @@
 """From the options of a command to clips, sets, recipes and splits."""
 
 import time
-import zipfile
 
 import numpy as np
 
 from grassmann_classify.building import build_all
 from grassmann_classify.candidates import N_GAMMAS
-from grassmann_classify.clips import Recipe
-from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
+from grassmann_classify.clips import Basis, Recipe
+from grassmann_classify.finding import (
+    find_clips,
+    find_labelled,
+    find_new_clips,
+    is_table,
+)
+from grassmann_classify.flags import DEFAULTS
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
 from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
-from grassmann_classify.npz import load_new_npz, load_npz
+from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.own import own
 from grassmann_classify.recipes import FEW, MANY_FRAMES, base_of, recipes_of
-from grassmann_classify.settings import MOST_P, is_own
+from grassmann_classify.recordings import (
+    find_tables,
+    labelled_stretches,
+    new_stretches,
+    say_columns,
+)
+from grassmann_classify.settings import GIVEN, MOST_P, is_own
 from grassmann_classify.splits import (
     read_split_file,
     sets_of_clips,
@@ -30,39 +41,76 @@ from grassmann_classify.splits import (
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
+# options that clips cannot have which are subspaces already
+OF_FRAMES = "--size --every --at-most --evenly --resample --run --axes --columns "
+OF_FRAMES += (
+    "--features --center --unit-variance --stack --arma --stabilize --spectrum "
+)
+OF_FRAMES += "--kernels --kernel"
 
 
 def labelled_clips(options, out, needs_splits):
     """(Clips of DIR with labels, splits of its file or None), checked before any is read.
 
-    needs_splits: an .npz file must have splits. Splits of a file are ({clip: parts} of
-    --labels, or pairs of clips of the .npz file).
+    needs_splits: are the splits of an .npz file needed? Splits of a file are {clip: parts}
+    of --labels, or pairs of clips of the .npz file. Options are set to leave out what
+    clips cannot have that are subspaces already.
     """
     out.protect(options.data, options.labels, options.splits)
     given = None
-    if options.labels:
+    if options.label_column:
+        columns = options.label_column, options.group_column, options.group_by
+        tables = find_tables(options.data)
+        out.protect_clips(tables)
+        clips, options.columns = labelled_stretches(tables, options, *columns)
+        check_classes([clip.label for clip in clips], f"{options.data}: ")
+    elif options.labels:
         clips, given = find_labelled(options.data, options.labels)
         check_classes([clip.label for clip in clips], f"{options.labels}: ")
     elif options.data.is_dir():
         clips = find_clips(options.data, options.group_by, options.run)
+    elif is_table(options.data):
+        raise ValueError(
+            f"{options.data} is a table: --label-column names its column of labels"
+        )
     else:
-        clips, given = load_npz(options.data, options.key, needs_splits)
+        clips, given = load_npz(options.data, options.key, needs_splits, options.axes)
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
+    if options.columns is None and options.axes is None:
+        say_columns(clips)
+    clips = with_bases(clips)
+    take_given(options, clips)
     return clips, given
 
 
-def new_clips(path, out, key=None):
-    """Those of a folder, a file of stacked sets, or one clip; key: as in read_frames."""
+def new_clips(path, out, how):
+    """Those of a folder, a file of sets, or one clip; how: a Recipe, or options."""
     out.protect(path)
-    if path.suffix == ".npz" and path.is_file() and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if "offset.npy" in archive.namelist():
-                return load_new_npz(path, key)
+    if path.is_file() and holds_sets(path, how.axes):
+        return load_new_npz(path, how.key, how.axes)
     clips = find_new_clips(path)
     out.protect_clips(clips)
-    return clips
+    return new_stretches(with_bases(clips), how)
+
+
+def take_given(options, clips):
+    """Set options for clips that are subspaces already, if any is."""
+    if not any(isinstance(clip.sources[0], Basis) for clip in clips):
+        return
+    for flag in OF_FRAMES.split():
+        name = "_".join(flag.lstrip("-").split("-"))
+        if getattr(options, name) != DEFAULTS[name]:
+            raise ValueError(
+                f"{flag} goes with frames, and {clips[0].name} is a subspace already"
+            )
+    to_stderr(
+        "ready-made subspaces, of which p are the first p columns: left out are recipes, "
+        "spectra, and the rows that need frames"
+    )
+    options.features = [GIVEN]
+    options.kernels = False
 
 
 def read(options, out, clips):
@@ -71,7 +119,7 @@ def read(options, out, clips):
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
     strict = options.strict or not (options.data.is_dir() or options.skip)
-    keep_rows = (
+    keep_rows = options.features != [GIVEN] and (
         options.baselines
         or options.methods
         or options.kernels is not False
@@ -80,7 +128,7 @@ def read(options, out, clips):
     collection = build_all(
         clips,
         recipe,
-        out.cache if options.data.is_dir() else None,
+        out.cache if options.data.is_dir() and not options.label_column else None,
         bool(keep_rows),
         strict,
         np.inf if options.kernels else MOST_ROWS,
@@ -120,7 +168,9 @@ def recipe_of(options):
         for name in Recipe.__dataclass_fields__
         if hasattr(options, name)
     }
-    chosen["size"] = options.size and tuple(options.size)
+    for name in ("size", "columns"):
+        value = getattr(options, name)
+        chosen[name] = value and tuple(value)
     features = (options.features or ["raw"])[0]
     chosen["features"] = features
     chosen["source"] = own(features).source if is_own(features) else ""
@@ -138,6 +188,8 @@ def choice_of(options):
         asked = [asked[0] or ["raw"], bool(asked[1]), asked[2] or [1]]
     if options.resample:  # descriptors come before it, variants are made behind it
         asked[0] = asked[0] or ["raw"]
+    if options.features == [GIVEN]:
+        return None
     if None not in asked and len(asked[0]) == len(asked[2]) == 1:
         return None
     if {"lbp_top", "gei"} & {*(asked[0] or [])}:  # no row a frame

@@ -19,6 +19,8 @@ USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
 DESCRIPTORS = ("raw", "hog", "lbp", "lbp_top", "gei")
+GIVEN = "given"  # in place of a descriptor: clips are subspaces already
+AXES = ("n", "time", "channels", "height", "width")  # of arrays
 # What values an option may have: many: a list of them; optional: or None
 Rule = namedtuple(
     "Rule",
@@ -44,6 +46,7 @@ RULES = {  # the fields of Settings first
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
     "run": Rule(int, least=1, optional=True),
+    "step": Rule(int, least=1, optional=True),
     "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
@@ -140,6 +143,18 @@ def candidate_points(settings):
     if settings.p is None and settings.spectrum is None:
         return None, SPECTRUM
     return settings.p or [], settings.spectrum or []
+
+
+def axes_named(text):
+    """The names of axes in a text, as n,channels,time; ValueError unless they are some."""
+    names = text.split(",")
+    known = len({*names}) == len(names) and {*names} <= {*AXES}
+    if not known or "time" not in names or len(names) < 2:
+        raise ValueError(
+            f"axes must be two or more of {', '.join(AXES)}, time among them, each once, "
+            f"got {text!r}"
+        )
+    return names
 
 
 def is_own(name):

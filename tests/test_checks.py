@@ -91,3 +91,25 @@ def test_bases_are_told_from_weighted_subspaces():
     X = core.random_subspaces(3, 5, 2, rng=0)
     assert checks.are_bases(X)
     assert not checks.are_bases(X / 2**0.25)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_colours_are_told_how_they_become_grey(channels):
+    frames = np.random.default_rng(0).random((5, 4, 6, channels))
+    cure = "frames[..., :3] @ [0.299, 0.587, 0.114]"
+    with pytest.raises(ValueError) as error:
+        checks.check_frames(frames, "frames")
+    assert cure in str(error.value)
+    assert checks.check_frames(eval(cure), "frames").shape == (5, 24)
+    with pytest.raises(ValueError, match=r"got \(5, 4, 6, 2\)$"):
+        checks.check_frames(frames[..., :2], "frames")
+
+
+def test_a_column_of_labels_is_told_how_it_becomes_a_row():
+    """As a DataFrame of one column has them."""
+    labels = np.array([["a"], ["b"]])
+    with pytest.raises(ValueError, match=r"got shape \(2, 1\); np.ravel\(labels\) has"):
+        core.check_labels(labels, 2)
+    with pytest.raises(ValueError, match=r"got shape \(2, 2\)$"):
+        core.check_labels(np.ones((2, 2)), 2)
+    assert core.check_labels(np.ravel(labels), 2)[1].tolist() == [0, 1]

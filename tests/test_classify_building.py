@@ -75,11 +75,14 @@ OTHER = {  # for each field of BASE another value
     "feature_options": {"grid": [2, 2]},
     "size": (6, 5),
     "key": "others",
+    "columns": ("ax", "ay"),
+    "axes": "height,width,time",
     "every": 2,
     "at_most": 5,
     "evenly": 4,
     "resample": 5,
     "run": 4,
+    "step": 2,
     "stack": 2,
     "arma": 3,
     "center": True,
@@ -90,7 +93,14 @@ OTHER = {  # for each field of BASE another value
     "fewer": True,
     "source": "another file",
 }
-ALIKE = {"stabilize", "rank", "fewer", "source"}  # which change nothing of BASE
+ALIKE = {
+    "stabilize",
+    "rank",
+    "fewer",
+    "source",
+    "columns",
+    "step",
+}  # which change nothing of BASE
 
 
 def test_each_field_of_a_recipe_has_its_case():

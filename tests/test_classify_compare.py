@@ -663,7 +663,8 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     "changes, message",
     [
         ({"frames": None}, "must hold the arrays frames"),
-        ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
+        ({"offset": None}, "must hold the arrays offset, or X of"),
+        ({"test0": None}, "test0 is missing among test1, train0, train1"),
         (
             {"frames": np.zeros((80, 3), complex)},
             "frames must be real numbers .* got complex128",

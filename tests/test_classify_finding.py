@@ -6,7 +6,7 @@ from PIL import Image
 
 from grassmann_classify import headers
 from grassmann_classify.clips import Clip, Recipe, middle_frame
-from grassmann_classify.finding import find_clips, find_labelled
+from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.headers import look
 
 
@@ -67,3 +67,78 @@ def test_a_number_of_frames_that_a_header_does_not_tell_is_unknown(monkeypatch, 
     assert "1 clip of 1 class, 7 frames of 4 x 6" in capsys.readouterr().err
     parts = [Clip("x", "x", None, ["x", "y"])]  # of several files
     assert look(parts, Recipe(1)).shapes == {"x": (None, 4, 6)}
+
+
+# ------------------------------------------------------------ what a folder is told of
+
+
+def refused(folder):
+    with pytest.raises(ValueError) as error:
+        find_clips(folder)
+    return str(error.value)
+
+
+def tables(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.csv").write_text("1,2\n3,4\n")
+    return folder
+
+
+def test_an_error_names_what_a_folder_holds(tmp_path):
+    data = tables(tmp_path / "data", "a", "b", "c")
+    (data / "notes.txt").write_text("")
+    why = refused(data)
+    assert "found 0 clips of 0 classes among 3 .csv files, 1 .txt file; if a.csv" in why
+    assert "--label-column names that column" in why and "--labels" in why
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match="arrays, tables\\), got nothing$"):
+        find_new_clips(empty)
+
+
+@pytest.mark.parametrize("header", ["clip,label", "Filename,class", "group,path,label"])
+def test_an_error_names_the_labels_that_lie_there(tmp_path, header):
+    data = tables(tmp_path / "data", "a", "b", "c")
+    tables(tmp_path / "beside", "a")
+    (data / "what.csv").write_text(f"{header}\n")
+    why = refused(data)
+    assert f"what.csv has labels: --labels {data / 'what.csv'} takes them" in why
+    assert "beside" not in why
+
+
+def test_an_error_names_no_folder_beside_class_folders(tmp_path):
+    tables(tmp_path / "beside", "a")
+    tables(tmp_path / "data" / "sit", "a")
+    why = refused(tmp_path / "data")
+    assert "found 1 clip of 1 class among 1 folder" in why and "beside" not in why
+    tables(tmp_path / "sit", "a")
+    assert "if sit is a class as beside beside it is" in refused(tmp_path / "sit")
+
+
+@pytest.mark.parametrize(
+    "header, clip, label",
+    [
+        ("filename,class", "a", "sit"),
+        ("class,File", "sit", "a"),
+        ("path,label,group", "a", "sit,ann"),
+    ],
+)
+def test_columns_of_labels_have_other_names_too(tmp_path, header, clip, label):
+    data = tables(tmp_path / "data", "a", "b")
+    labels = tmp_path / "labels.csv"
+    labels.write_text(f"{header}\n{clip},{label}\n")
+    (found,), _ = find_labelled(data, labels)
+    assert (found.name, found.label) == ("a.csv", "sit")
+
+
+def test_the_first_names_of_columns_go_before_others(tmp_path, capsys):
+    data = tables(tmp_path / "data", "a", "b")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("path,clip,label,class\nb,a,sit,run\n")
+    (found,), _ = find_labelled(data, labels)
+    assert (found.name, found.label) == ("a.csv", "sit")
+    assert "passed over the columns path, class" in capsys.readouterr().err
+    labels.write_text("file,what\na,sit\n")
+    with pytest.raises(ValueError, match="clip .or filename.*got 'file,what'"):
+        find_labelled(data, labels)

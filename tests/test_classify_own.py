@@ -373,7 +373,7 @@ def test_groups_and_the_split_of_a_file_are_used(mine, capsys):
 @pytest.mark.parametrize(
     "lines, why",
     [
-        (["name,label"], "the first line must name the columns clip and label"),
+        (["name,label"], "the first line must name the columns clip (or filename"),
         (["clip,label,label"], "each once, got 'clip,label,label'"),
         (
             ["clip,label", "0,a", "99,b"],
@@ -501,7 +501,7 @@ def test_one_class_to_train_is_named_with_its_file(mine):
         run(flat, "--labels", str(labels))
 
 
-def test_a_file_of_sets_needs_no_splits_where_none_are_used(mine):
+def test_a_file_of_sets_without_splits_is_split_at_random(mine, capsys):
     sets = sets_of()
     offset = np.cumsum([0, *map(len, sets)])
     label = np.arange(12) % 2
@@ -510,8 +510,8 @@ def test_a_file_of_sets_needs_no_splits_where_none_are_used(mine):
     main(["check", "d.npz", *usual])
     learning = ["predict", "--data", "d.npz", "--save", "m.npz", "--methods", "gsc"]
     main([*learning, "--no-kernels", *usual])
-    with pytest.raises(SystemExit, match="must hold the arrays .*train0"):
-        main(["compare", "d.npz", *usual])
+    main(["compare", "d.npz", "--repeats", "2", "--methods", "nearest", *usual])
+    assert "2 splits: random splits, 50 % to train" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

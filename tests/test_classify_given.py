@@ -1,0 +1,159 @@
+"""Subspaces that are given, in place of frames: compared, learned, and answered."""
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_classify.__main__ import main
+from grassmann_classify.building import build
+from grassmann_classify.clips import Basis, Clip, Recipe
+from grassmann_classify.finding import find_clips
+from grassmann_classify.model_file import load
+from grassmann_classify.npz import load_new_npz, load_npz, with_bases
+
+QUICK = ["--no-pictures", "--methods", "nearest,gsc,svm"]
+
+
+def bases_of_two_classes(n=20, p=3, noise=0.15):
+    """(bases (n, 12, p), labels (n,)): those of a class share directions, in order."""
+    rng = np.random.default_rng(0)
+    label = np.arange(n) % 2
+    centers = core.random_subspaces(2, 12, p, rng=1)
+    moved = centers[label] + noise * rng.standard_normal((n, 12, p))
+    return np.linalg.qr(moved)[0], np.array(["left", "right"])[label]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_bases_of_a_file_are_compared_by_its_splits(here, capsys):
+    bases, label = bases_of_two_classes()
+    even = np.arange(0, 20, 2) + np.arange(10) % 2
+    odd = np.setdiff1d(np.arange(20), even)
+    np.savez("b.npz", bases=bases, labels=label, train0=even, test0=odd)
+    main(["compare", "b.npz", "--no-pictures"])
+    out, err = capsys.readouterr()
+    assert "subspaces of R^12 of dimension 1, 2, 3, 1 split: splits of b.npz" in out
+    assert err.count("ready-made subspaces") == 1 and "GiB" not in err
+    assert "20 clips of 2 classes, 60 directions of 12 features" in err
+    rows = [line.split("  ")[0] for line in out.splitlines()]
+    assert {"nearest subspace", "gSC, labelled sets as atoms"} <= {*rows}
+    assert not [row for row in rows if row.startswith(("frames", "mean", "kg"))]
+
+
+def test_the_first_columns_are_the_subspaces_of_smaller_dimension(here, capsys):
+    """Where classes share all but their first direction, p = 1 tells them apart."""
+    rng = np.random.default_rng(0)
+    label = np.arange(40) % 2
+    first = np.eye(12)[:, :2].T[label]
+    others = np.concatenate([np.zeros((40, 2, 2)), rng.standard_normal((40, 10, 2))], 1)
+    bases = np.concatenate([first[:, :, None], np.linalg.qr(others)[0]], axis=2)
+    np.savez("b.npz", bases=bases, label=label)
+    main(["compare", "b.npz", "--repeats", "1", "--methods", "nearest", *QUICK[:1]])
+    out = capsys.readouterr().out
+    assert "nearest subspace" in out and "100.0" in out and "p 1" in out
+    assert "random splits, 50 % to train" in out
+
+
+def test_the_first_columns_are_taken():
+    bases, _ = bases_of_two_classes(n=2)
+    clip = Clip("x", None, None, [*map(Basis, bases)])
+    made = build(clip, Recipe(2, features="given"))
+    np.testing.assert_array_equal(made.bases, bases[:, :, :2])
+
+
+def test_frames_beside_bases_are_what_is_read(here):
+    bases, label = bases_of_two_classes()
+    frames = {"frames": np.ones((40, 3)), "offset": 2 * np.arange(21)}
+    np.savez("b.npz", bases=bases, label=label, **frames)
+    assert load_npz(here / "b.npz")[0][0].sources[0].shape == (2, 3)
+
+
+def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
+    bases, label = bases_of_two_classes()
+    np.savez("b.npz", bases=bases[:14], y=label[:14])
+    np.savez("new.npz", bases=bases[14:])
+    main(["predict", "new.npz", "--data", "b.npz", "--save", "m.npz", *QUICK])
+    first = (here / "out" / "predictions.csv").read_text()
+    main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
+    assert (here / "out" / "predictions.csv").read_text() == first
+    answered = [line.split(",")[1] for line in first.splitlines()[1:]]
+    assert answered == label[14:].tolist()
+    assert load("m.npz").recipe.features == "given"
+    np.save("frames.npy", np.zeros((3, 12)))
+    with pytest.raises(SystemExit, match="holds frames, the others hold a ready-made"):
+        main(["predict", "frames.npy", "--model", "m.npz"])
+
+
+def test_a_model_of_frames_answers_no_bases(here):
+    rng = np.random.default_rng(0)
+    for label in "ab":
+        for i in range(4):
+            (here / "data" / label).mkdir(parents=True, exist_ok=True)
+            np.save(here / "data" / label / f"{i}.npy", rng.standard_normal((5, 12)))
+    np.savez("new.npz", bases=bases_of_two_classes()[0])
+    usual = ["--recipe", "plain", *QUICK, "--no-kernels"]
+    with pytest.raises(
+        SystemExit, match="holds a ready-made subspace, the others hold f"
+    ):
+        main(["predict", "new.npz", "--data", "data", *usual])
+
+
+def test_folders_hold_a_basis_a_file_or_several(here, capsys):
+    bases, label = bases_of_two_classes()
+    for i, (basis, of_class) in enumerate(zip(bases, label)):
+        (here / "data" / of_class).mkdir(parents=True, exist_ok=True)
+        several = basis if i > 1 else np.stack([basis, basis])
+        np.savez(here / "data" / of_class / f"{i}.npz", bases=several)
+    clips = with_bases(find_clips(here / "data"))
+    assert [len(clip.sources) for clip in clips] == [2] + 9 * [1] + [2] + 9 * [1]
+    np.testing.assert_array_equal(clips[0].sources[1].columns, bases[0])
+    np.savez(here / "data" / "left" / "bad.npz", bases=2 * bases[0])
+    np.save(here / "data" / "left" / "frames.npy", np.zeros((5, 12)))
+    main(["compare", "data", "--repeats", "1", *QUICK])
+    out, err = capsys.readouterr()
+    assert "22 sets, 2 classes" in out
+    assert "2 clips could not be used" in err
+    assert "left/bad.npz: bases must have orthonormal columns" in err
+    assert "left/frames.npy: holds frames, the others hold a ready-made subspace" in err
+
+
+@pytest.mark.parametrize(
+    "option", [["--center"], ["--size", "3", "4"], ["--stack", "2"], ["--kernels"]]
+)
+def test_options_of_frames_are_refused(here, option):
+    bases, label = bases_of_two_classes()
+    np.savez("b.npz", bases=bases, label=label)
+    with pytest.raises(
+        SystemExit, match=f"{option[0]} goes with frames, and set 0 is a"
+    ):
+        main(["compare", "b.npz", *option])
+
+
+def test_bases_of_a_file_are_checked(here):
+    bases, label = bases_of_two_classes()
+    bases[3] *= 2
+    np.savez("b.npz", bases=bases, label=label)
+    with pytest.raises(ValueError, match="bases must have orthonormal .* index 3"):
+        load_npz(here / "b.npz")
+    np.savez("b.npz", bases=bases.swapaxes(1, 2), label=label)
+    with pytest.raises(ValueError, match="1 <= p <= d.*transposed"):
+        load_new_npz(here / "b.npz")
+    np.savez("b.npz", bases=bases[:3])
+    with pytest.raises(
+        ValueError, match="must hold the labels of its sets, as label or"
+    ):
+        load_npz(here / "b.npz")
+
+
+def test_clusters_and_checks_take_bases(here, capsys):
+    bases, label = bases_of_two_classes(noise=0.1)
+    label[5] = "left"
+    np.savez("b.npz", bases=bases, label=label)
+    main(["check", "b.npz", "--no-pictures"])
+    assert "set 5: right?" in capsys.readouterr().out
+    main(["cluster", "b.npz", "-k", "2", "--no-pictures"])
+    assert "10 + 10" in capsys.readouterr().out

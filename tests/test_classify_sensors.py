@@ -1,0 +1,411 @@
+"""Sensors: tables, long recordings cut into windows, arrays of channels."""
+
+import re
+
+import numpy as np
+import pytest
+
+from grassmann_classify.__main__ import main
+from grassmann_classify.building import build, build_all
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
+from grassmann_classify.model_file import load
+from grassmann_classify.npz import load_new_npz, load_npz
+from grassmann_classify.recordings import find_tables, labelled_stretches
+
+QUICK = ["--recipe", "plain", "--no-pictures", "--methods", "nearest", "--p", "1"]
+QUICK += ["--no-kernels"]
+DIRECTIONS = {"sit": [1, 0, 0], "walk": [0, 1, 0], "run": [0, 0, 1]}
+
+
+def signal(label, n, rng):
+    """n time steps of three channels: an activity moves along a direction of its own."""
+    steps = np.arange(n)[:, None]
+    moved = 3 * np.sin(steps + rng.uniform(0, 6)) * DIRECTIONS[label]
+    return moved + 0.1 * rng.standard_normal((n, 3))
+
+
+def write_table(path, rows, names="ax,ay,az"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join([names, *lines]) + "\n")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def folders(here):
+    """data/sit/0.csv, ...: three activities, six tables each, with a clock."""
+    rng = np.random.default_rng(0)
+    for label in DIRECTIONS:
+        for i in range(6):
+            rows = np.column_stack([np.arange(20 + i), signal(label, 20 + i, rng)])
+            write_table(here / "data" / label / f"{i}.csv", rows, "time,ax,ay,az")
+    return here / "data"
+
+
+def test_folders_of_tables_are_clips(folders, capsys):
+    main(["compare", "data", "--repeats", "2", "--columns", "ax", "ay", "az", *QUICK])
+    out, err = capsys.readouterr()
+    assert "18 clips of 3 classes, 405 frames of 3 features" in err
+    assert "18 sets, 3 classes, subspaces of R^3 of dimension 1, 2 splits" in out
+    assert re.search(r"nearest subspace +100\.0", out)
+
+
+def test_a_broken_table_is_named_with_its_line_and_the_rule(folders, capsys):
+    text = (folders / "sit" / "3.csv").read_text().splitlines()
+    (folders / "sit" / "3.csv").write_text("\n".join([*text[:7], "7,1,,2", *text[8:]]))
+    main(["compare", "data", "--repeats", "1", *QUICK])
+    err = capsys.readouterr().err
+    assert "1 clip cannot be read" in err
+    assert "3.csv: line 8: column ay must hold a finite number, got ''" in err
+
+
+def test_a_model_keeps_the_columns_that_it_was_learned_with(folders, capsys):
+    columns = ["--columns", "ax", "ay", "az"]
+    main(["predict", "--data", "data", "--save", "m.npz", *columns, *QUICK])
+    assert load("m.npz").recipe.columns == ("ax", "ay", "az")
+    rows = signal("walk", 30, np.random.default_rng(1))
+    rows = np.column_stack([rows[:, 2], np.full(30, 7), rows[:, :2]])
+    write_table(folders.parent / "new.csv", rows, "az,hours,ax,ay")
+    main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
+    assert "walk: 1 clip" in capsys.readouterr().out
+    write_table(folders.parent / "new.csv", rows[:, :3], "az,hours,ax")
+    with pytest.raises(
+        SystemExit, match="new.csv: must have one column ay, got the col"
+    ):
+        main(["predict", "new.csv", "--model", "m.npz"])
+
+
+def test_tables_beside_other_clips_are_none(folders):
+    """They tell something about these, as a file of labels does."""
+    assert len(find_clips(folders)) == len(find_new_clips(folders)) == 18
+    np.save(folders / "sit" / "clip.npy", np.zeros((5, 3)))
+    np.save(folders / "run" / "clip.npy", np.zeros((5, 3)))
+    names = [clip.name for clip in find_new_clips(folders)]
+    assert names == ["run/clip.npy", "sit/clip.npy"]
+    assert [clip.name for clip in find_clips(folders)] == names
+
+
+def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
+    for name in "ab":
+        write_table(here / "data" / f"{name}.csv", np.eye(3))
+    labels = here / "data" / "labels.csv"
+    labels.write_text("clip,label\na,sit\nb.csv,run\n")
+    found, _ = find_labelled(here / "data", labels)
+    assert {clip.name: clip.label for clip in found} == {"a.csv": "sit", "b.csv": "run"}
+    assert "without a label" not in capsys.readouterr().err
+
+
+def test_windows_overlap_by_the_step():
+    rows = np.random.default_rng(0).standard_normal((23, 3))
+    clip = Clip("x", None, None, [rows])
+    made = build(clip, Recipe(2, run=10, step=5), keep_rows=True)
+    assert len(made.bases) == 3
+    for k in range(3):
+        np.testing.assert_array_equal(made.rows[k], rows[5 * k : 5 * k + 10])
+    assert len(build(clip, Recipe(2, run=10)).bases) == 2
+    assert build_all([clip], Recipe(2, run=10, step=4)).names == [
+        *(f"x#{k}" for k in range(4))
+    ]
+
+
+def test_windows_of_a_table_stay_together(folders, capsys):
+    """--window is --run; sets of one table are in one part of a split."""
+    main(["compare", "data", "--window", "10", "--step", "5", "--repeats", "1", *QUICK])
+    assert "57 sets, 3 classes" in capsys.readouterr().out  # 3, 3, 3, 3, 3, 4 a class
+    lines = (folders.parent / "out" / "predictions.csv").read_text().splitlines()[1:]
+    tested = [line.split("#")[0] for line in lines]
+    assert {tested.count(name) for name in tested} <= {3, 4}
+    with pytest.raises(SystemExit):
+        main(["compare", "data", "--step", "5"])
+    assert "--step goes with --window, got --step 5 alone" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------- long recordings
+
+
+def write_day(path, n=40, seed=0):
+    """A recording: two subjects, each active twice, n rows an activity."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for subject in "12":
+        for _ in range(2):
+            for label in DIRECTIONS:
+                rows = signal(label, n, rng).round(4)
+                lines += [[*row, label, subject] for row in rows]
+    lines = [[k / 50, *line] for k, line in enumerate(lines)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_table(path, lines, "time,ax,ay,az,activity,subject")
+    return lines
+
+
+RECORDING = ["--window", "10", "--step", "5", "--label-column", "activity"]
+OF_SUBJECT = ["--group-column", "subject"]
+
+
+def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
+    lines = write_day(here / "day.csv")
+    clips, columns = labelled_stretches(
+        find_tables(here / "day.csv"), Recipe(1, run=10), "activity", "subject"
+    )
+    assert columns == [
+        "ax",
+        "ay",
+        "az",
+    ]  # neither the clock nor the numbers of subjects
+    assert [clip.name for clip in clips] == [f"day.csv@{40 * k}" for k in range(12)]
+    for clip in clips:
+        start = int(clip.name.rpartition("@")[2])
+        (rows,) = clip.sources
+        np.testing.assert_array_equal(
+            rows, [line[1:4] for line in lines[start : start + 40]]
+        )
+        assert {(line[4], line[5]) for line in lines[start : start + 40]} == {
+            (clip.label, clip.group)
+        }
+    main(["compare", "day.csv", *RECORDING, *OF_SUBJECT, *QUICK])
+    out, err = capsys.readouterr()
+    assert "1 recording of 480 rows: 12 stretches of one activity and subject\n" in err
+    assert "columns of day.csv: ax, ay, az" in err
+    assert "84 sets, 3 classes" in out and "one group left out at a time" in out
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()
+    assert lines[1].startswith("day.csv@0#0,0,sit,")
+
+
+def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
+    rows = [[k, "sit", k // 30] for k in range(60)]
+    write_table(here / "day.csv", rows, "ax,activity,who")
+    tables = find_tables(here)
+    recipe = Recipe(1, run=20)
+    clips, _ = labelled_stretches(tables, recipe, "activity", "who")
+    assert [(clip.name, clip.group) for clip in clips] == [
+        ("day.csv@0", "0"),
+        ("day.csv@30", "1"),
+    ]
+    clips, columns = labelled_stretches(tables, recipe, "2")
+    assert [(clip.name, clip.group) for clip in clips] == [("day.csv@0", None)]
+    assert columns == ["ax", "who"]
+
+
+def test_what_is_left_out_of_a_recording_is_said(here, capsys):
+    rows = [[k, "sit"] for k in range(30)]
+    rows[12][0] = ""  # ends a stretch
+    rows += [[k, ""] for k in range(4)]
+    rows += [[k, "run"] for k in range(25)] + [[k, "sit"] for k in range(7)]
+    write_table(here / "day.csv", rows, "ax,activity")
+    recipe = Recipe(1, run=10, step=4)
+    clips, _ = labelled_stretches(find_tables(here), recipe, "activity")
+    assert [(clip.name, len(clip.sources[0])) for clip in clips] == [
+        ("day.csv@0", 12),
+        ("day.csv@13", 17),
+        ("day.csv@34", 25),
+    ]
+    err = capsys.readouterr().err
+    assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
+    assert "1 row with a missing number, 8 rows behind the last window" in err
+    assert "7 rows in stretches shorter than 10 rows" in err
+
+
+def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
+    for k in range(2):
+        write_day(here / "days" / f"p{k}" / "day.csv", seed=k)
+    groups = ["--group-by", "x?"]
+    main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
+    out, err = capsys.readouterr()
+    assert "2 recordings of 960 rows: 24 stretches" in err
+    assert "168 sets" in out and "random splits" in out
+    with pytest.raises(SystemExit, match="the name has no group, '.z' does"):
+        main(["compare", "days", *RECORDING, "--group-by", "^z"])
+    write_table(here / "days" / "bad.csv", [[1, 2, 3]])
+    with pytest.raises(SystemExit, match="bad.csv: must have one column activity, got"):
+        main(["compare", "days", *RECORDING, *groups])
+
+
+def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
+    write_day(here / "day.csv")
+    learning = ["predict", "--data", "day.csv", "--save", "m.npz"]
+    main([*learning, *RECORDING, *OF_SUBJECT, *QUICK])
+    recipe = load("m.npz").recipe
+    assert (recipe.run, recipe.step, recipe.columns) == (10, 5, ("ax", "ay", "az"))
+    rng = np.random.default_rng(5)
+    rows = np.concatenate([signal("run", 30, rng), signal("sit", 20, rng)])
+    rows = rows.round(3).tolist()
+    rows[40][1] = ""
+    write_table(here / "new.csv", rows)
+    main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
+    err = capsys.readouterr().err
+    assert (
+        "1 stretch; left out: 1 row with a missing number, 9 rows in stretches" in err
+    )
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    answers = dict(line.split(",")[:2] for line in lines)
+    assert [*answers] == [f"new.csv@0#{k}" for k in range(7)]
+    del answers["new.csv@0#5"]  # half of it is another activity
+    assert [*answers.values()] == 5 * ["run"] + ["sit"]
+    write_table(here / "new.csv", [["", 1, 2], [1, "", 2]])
+    with pytest.raises(SystemExit, match="new.csv: a number is missing in each row"):
+        main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        (["--group-column", "x"], "--group-column goes with --label-column"),
+        (
+            ["--label-column", "x", "--labels", "day.csv"],
+            "--label-column and --labels exclude",
+        ),
+        ([*RECORDING, *OF_SUBJECT, "--group-by", "x"], "exclude each other"),
+    ],
+)
+def test_options_of_recordings_go_together(here, capsys, asked, message):
+    write_day(here / "day.csv")
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["compare", ".", *asked])
+    assert message in capsys.readouterr().err
+
+
+def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
+    write_day(here / "day.csv")
+    with pytest.raises(SystemExit, match="day.csv is a table: --label-column names"):
+        main(["compare", "day.csv"])
+
+
+# ------------------------------------------------------------------ arrays of channels
+
+
+def arrays_of_signals(n=24, length=30):
+    """X (n, time, channels) and y (n,)."""
+    rng = np.random.default_rng(0)
+    y = np.array([*DIRECTIONS])[np.arange(n) % 3]
+    return np.stack([signal(label, length, rng) for label in y]), y
+
+
+@pytest.mark.parametrize(
+    "axes", ["n,time,channels", "n,channels,time", "time,channels,n"]
+)
+def test_arrays_are_read_by_their_axes(here, axes):
+    X, y = arrays_of_signals()
+    usual = ["n", "time", "channels"]
+    order = [usual.index(name) for name in axes.split(",")]
+    np.savez("X.npz", X=X.transpose(order), y=y)
+    clips, splits = load_npz(here / "X.npz", axes=axes)
+    assert splits is None and [clip.label for clip in clips] == y.tolist()
+    for clip, rows in zip(clips, X):
+        np.testing.assert_array_equal(clip.sources[0], rows)
+    np.save("X.npy", X.transpose(order))
+    (new, *_) = load_new_npz(here / "X.npy", axes=axes)
+    np.testing.assert_array_equal(new.sources[0], X[0])
+
+
+def test_both_ways_round_give_the_same_table(here, capsys):
+    """aeon has channels first, tslearn time."""
+    X, y = arrays_of_signals()
+    np.savez("tslearn.npz", X=X, y=y)
+    np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
+    usual = ["--repeats", "2", *QUICK]
+    tables = []
+    for asked in (["tslearn.npz"], ["aeon.npz", "--axes", "n,channels,time"]):
+        main(["compare", *asked, *usual])
+        out, err = capsys.readouterr()
+        tables.append(re.findall(r"nearest subspace +(\S+ ± +\S+)", out))
+        assert "24 clips of 3 classes, 720 frames of 3 features" in err
+        assert "looks transposed" not in err
+    assert tables[0] == tables[1] == ["100.0 ±  0.0"]
+    main(["compare", "aeon.npz", *usual])
+    err = capsys.readouterr().err
+    assert "all clips have 3 frames of 30 features, which looks transposed" in err
+    assert "--axes channels,time says so, or n,channels,time of one array" in err
+
+
+def test_clips_in_files_have_axes_too(here, capsys):
+    X, y = arrays_of_signals()
+    for i, (rows, label) in enumerate(zip(X, y)):
+        (here / "data" / label).mkdir(parents=True, exist_ok=True)
+        np.save(here / "data" / label / f"{i}.npy", rows.T)
+    learning = [
+        "predict",
+        "--data",
+        "data",
+        "--save",
+        "m.npz",
+        "--axes",
+        "channels,time",
+    ]
+    main([*learning, *QUICK])
+    assert "720 frames of 3 features" in capsys.readouterr().err
+    np.save("new.npy", X[1].T)
+    main(["predict", "new.npy", "--model", "m.npz", "--no-pictures"])
+    assert "walk: 1 clip" in capsys.readouterr().out
+    np.save("new.npy", X[:2])
+    with pytest.raises(
+        SystemExit, match="must have the axes channels,time that are nam"
+    ):
+        main(["predict", "new.npy", "--model", "m.npz"])
+
+
+def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):
+    X, y = arrays_of_signals()
+    np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
+    np.savez("new.npz", X=X[:3].swapaxes(1, 2))
+    learning = ["predict", "new.npz", "--data", "aeon.npz", "--save", "m.npz"]
+    main([*learning, "--axes", "n,channels,time", *QUICK])
+    first = capsys.readouterr().out
+    main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
+    assert capsys.readouterr().out == first
+    assert "run: 1 clip\n  sit: 1 clip\n  walk: 1 clip" in first
+
+
+def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
+    X, y = arrays_of_signals()
+    X[2, 20:] = np.nan
+    X[3, 4, 1] = np.nan  # no filling: reading tells of it
+    np.savez("X.npz", X=X, y=y)
+    clips, _ = load_npz(here / "X.npz")
+    assert [len(clip.sources[0]) for clip in clips[1:4]] == [30, 20, 30]
+    series = np.savez("one.npz", X=X[:, :, 0], y=y)
+    clips, _ = load_npz(here / "one.npz")
+    assert series is None and clips[2].sources[0].shape == (20, 1)
+
+
+@pytest.mark.parametrize(
+    "arrays, axes, message",
+    [
+        (
+            {"X": np.zeros((4, 5, 6, 7, 8)), "y": np.arange(4)},
+            None,
+            "n,time,channels, of",
+        ),
+        (
+            {"X": np.zeros((4, 5))},
+            "n,channels,time",
+            "axes n,channels,time, .* got float64",
+        ),
+        ({"X": np.zeros((4, 5))}, "time,channels", "of which n is one"),
+        ({"X": np.array(["a"])}, None, "X must be real numbers"),
+        ({"X": np.zeros((4, 5, 6)), "y": np.array([None] * 4)}, None, "y.astype.str"),
+        (
+            {"frames": np.zeros((4, 5)), "offset": [0, 2, 4]},
+            "n,time",
+            "to have axes, got",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(here, arrays, axes, message):
+    np.savez("X.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        load_npz(here / "X.npz", axes=axes)
+
+
+@pytest.mark.parametrize(
+    "axes", ["n,channels", "time", "n,time,time", "n,time,rows", ""]
+)
+def test_axes_are_known_names_with_time(here, capsys, axes):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["compare", ".", "--axes", axes])
+    assert "axes must be two or more of n, time, channels" in capsys.readouterr().err
