@@ -2,12 +2,14 @@
 
 from collections import Counter
 
+from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
 from grassmann_classify.finding import find_clips, find_labelled
 from grassmann_classify.folder import same_file
+from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
 from grassmann_classify.messages import plural, tell, to_stderr
-from grassmann_classify.model import answers_of, build_new, kinds_of_scores, learn, more
+from grassmann_classify.model import build_both, build_to_add, learn
 from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import (
@@ -18,7 +20,7 @@ from grassmann_classify.reading import (
     read_by,
     recipe_of,
 )
-from grassmann_classify.reasons import UNLIKE, possible_classes
+from grassmann_classify.reasons import UNLIKE, differs, possible_classes
 from grassmann_classify.sheets import save_sheet_of_answers
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import checks, files
@@ -45,7 +47,7 @@ def predict(options, out):
     if new:
         answer(options, out, model, new)
     else:
-        tell(model.described())
+        tell_who_answers(model)
 
 
 def add(options, out):
@@ -59,13 +61,13 @@ def add(options, out):
     out.protect_clips(clips)
     check_save(options.save, out)
     look_at_new(clips, model.recipe, model.shape, options.strict)
-    collection = build_new(model, clips, out.cache, options.strict)
+    collection, to_code = build_to_add(model, clips, out.cache, options.strict)
     before = len(model.labels)
-    model = more(model, collection, clips)
+    model = more(model, collection, clips, to_code)
     say_failed(collection)
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
-    tell(model.described())
+    tell_who_answers(model)
     say_noticed(model, 0.9)
     save_model(options.save, model, out)
 
@@ -103,10 +105,20 @@ def save_model(path, model, out):
         to_stderr(f"model: {path}")
 
 
+def tell_who_answers(model):
+    """Print which row answers, and which says why where that is another."""
+    tell(model.described())
+    if model.coder:
+        tell(f"why and how sure, by {model.coder.described()}")
+    elif model.coding is None:
+        tell("no row that codes: nothing tells why, how sure, or unlike all classes")
+
+
 def say_noticed(model, coverage):
     """Say how many clips of an unknown class would be noticed."""
-    if model.left_out is not None and len(model.classes) > 2:
-        noticed = model.estimator.noticed(coverage, left_out=model.left_out)
+    coding = model.coding
+    if coding is not None and len(model.classes) > 2:
+        noticed = coding.estimator.noticed(coverage, left_out=coding.left_out)
         to_stderr(
             f"one class left out at a time: {100 * noticed:.0f} % of its clips are called "
             f"unlike all others, and {100 * (1 - coverage):.3g} % of the other clips"
@@ -115,12 +127,11 @@ def say_noticed(model, coverage):
 
 def answer(options, out, model, new):
     """Write predictions.csv of new clips, and print how many have each label."""
-    collection = build_new(model, new, out.cache, options.strict)
-    found = answers_of(model, collection)
+    collection, to_code = build_both(model, new, out.cache, options.strict)
+    found = answers_of(model, collection, to_code)
     possible = possible_classes(found, options.coverage)
-    because = [] if found.because is None else found.because
-    path = write_rows(out, "predictions.csv", *_table(model, found, possible, because))
-    tell(model.described())
+    path = write_rows(out, "predictions.csv", *_table(model, found, possible))
+    tell_who_answers(model)
     counts = Counter(found.labels.tolist())
     for label in sorted(counts, key=checks.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
@@ -130,15 +141,27 @@ def answer(options, out, model, new):
             f"  {plural(n_unlike, 'clip')} unlike all classes; of clips of these classes "
             f"{100 * (1 - options.coverage):.3g} % are called so too"
         )
+    notes = [*_notes(model, found)]
+    for text in notes:
+        tell(f"  {text}")
     if not options.no_pictures:
         save_sheet_of_answers(out, options, model, new, collection, found, possible)
     report = report_on(options, options.new, "labels of new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
+    if model.coder:
+        report.text(f"Why and how sure, by {model.coder.described()}.")
     report.section("Answers")
+    report.text(*notes)
+    differ = differs(found)
     report.table(
-        ["clip", "label", "possible", "because"],
-        [*zip(found.names, found.labels, possible, because)],
+        ["clip", "label", *["by coding"] * any(differ), "possible", "because"],
+        [
+            [name, label, *[other if differ[i] else ""] * any(differ), *words]
+            for i, (name, label, other, *words) in enumerate(
+                zip(found.names, found.labels, found.runner_up, possible, found.because)
+            )
+        ],
     )
     report_failed(report, found.failed, len(new))
     save_report(report, out)
@@ -146,16 +169,33 @@ def answer(options, out, model, new):
     say_failed(collection._replace(unread=found.failed))
 
 
-def _table(model, found, possible, because):
+def _notes(model, found):
+    """What to say of all answers together."""
+    n_differ = sum(differs(found))
+    if n_differ:
+        who = "clip is" if n_differ == 1 else "clips are"
+        yield (
+            f"{n_differ} {who} of another class by {model.coder.method} than by "
+            f"{model.method}"
+        )
+
+
+def _table(model, found, possible):
     """(Header, rows) of predictions.csv."""
     kind = kinds_of_scores(model)
     scores = [f"{kind} {c}" for c in found.classes]
-    header = ["clip", "label", *scores, "possible", "because"]
+    header = ["clip", "label", *scores, "by coding", "possible", "because"]
     how = [model.method, model.chosen]
+    coded = [""] * len(found.names) if found.coded is None else found.coded
     rows = [
-        [name, label, *of, words, why, *how, ""]
-        for name, label, of, words, why in zip(
-            found.names, found.labels, found.scores.tolist(), possible, because
+        [name, label, *of, "" if other is None else other, words, why, *how, ""]
+        for name, label, of, other, words, why in zip(
+            found.names,
+            found.labels,
+            found.scores.tolist(),
+            coded,
+            possible,
+            found.because,
         )
     ]
     empty = [""] * (len(header) - 1)

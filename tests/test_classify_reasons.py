@@ -9,9 +9,9 @@ import pytest
 import grassmann_sc as core
 from grassmann_classify import Recipe, Settings, fit, load, predict
 from grassmann_classify.__main__ import main
+from grassmann_classify.answers import Answers
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import run_splits
-from grassmann_classify.model import Answers
 from grassmann_classify.reasons import (
     BECAUSE,
     UNLIKE,
@@ -195,24 +195,6 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
         assert found.labels[i] != found.runner_up[i] and own
         n_others += len(other)
     assert n_others > 6 and len(set(found.labels)) == 3
-
-
-@pytest.mark.parametrize("name", ["nearest subspace", "SVM on the projection"])
-def test_rows_that_do_not_code_name_the_nearest_sets(name):
-    """ONE is a coding row whose one neighbour explains; machines name the nearest three."""
-    model = fitted(name)
-    new = [sets_for(name)[i] for i in NEW]
-    found = predict(model, new)
-    K = core.projection_kernel(*(subspaces.from_sets(part, 2) for part in (new, SETS)))
-    for i, (own, other) in enumerate(found.reasons):
-        near = sorted(KNOWN.tolist(), key=lambda j: -K[i, j])
-        if name == "nearest subspace":
-            assert own == [(near[0], pytest.approx(1))]
-        else:
-            assert own == [(j, pytest.approx(K[i, j])) for j in near[:3]]
-        assert other == [] and found.instead[i] == ""
-        words = [f"set {j} ({NAMES[PLACE[j]]})" for j, _ in own]
-        assert [one.rpartition(" ")[0] for one in found.because[i].split("; ")] == words
 
 
 def per_query(found):

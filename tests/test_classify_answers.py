@@ -1,0 +1,164 @@
+"""What is told of an answer does not depend on which row gives it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_classify import Recipe, Settings, add, fit, load, predict, save
+from grassmann_classify.reasons import differs, possible_classes
+from grassmann_classify.rows import most_telling
+from grassmann_sc import files
+
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
+
+def image_sets(n=24, noise=0.6, seed=0):
+    """Sets of six frames in R^12 of three classes, each near a plane; their labels."""
+    rng = np.random.default_rng(seed)
+    label = np.arange(n) % 3
+    looks = np.random.default_rng(0).standard_normal((3, 2, 12))
+    return [
+        3 * looks[c][0]
+        + rng.standard_normal((6, 2)) @ looks[c]
+        + noise * rng.standard_normal((6, 12))
+        for c in label
+    ], np.array(["ape", "bee", "cat"])[label]
+
+
+def learned(*methods, **more):
+    sets, labels = image_sets()
+    usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
+    settings = Settings(methods=[*methods], **usual | more)
+    return fit(sets, labels, recipe=Recipe(4, fewer=True), settings=settings)
+
+
+# ----------------------------------------------------------------------- which row
+
+
+RIGHT = [1, 1, 1, 1, 1, 1, 0, 1]
+LESS = [1, 1, 1, 1, 0, 1, 1, 0]  # by one set of eight, which may be chance
+
+
+@pytest.mark.parametrize(
+    "shares, expected",
+    [
+        ({"frames: SVM": RIGHT, "gLC, labelled sets as atoms": RIGHT}, "gLC"),
+        ({"nearest subspace": RIGHT, "SVM on": RIGHT}, "nearest"),
+        ({"gSC, 4 learned atoms, ridge": [0] * 8, "SVM on": RIGHT}, "SVM"),
+        ({"SVM on": [1] * 8, "gSC, labelled sets as atoms": [0] * 8}, "SVM"),
+        (
+            {"SVM on": RIGHT, "kgSC, labelled": LESS[::-1], "gSC, labelled": RIGHT},
+            "gSC",
+        ),
+        ({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, "a"),
+        ({"a": [np.nan, 1], "gSC, labelled": [1, np.nan], "b": [1, 1]}, None),
+    ],
+)
+def test_of_rows_within_chance_of_the_best_the_best_that_codes_answers(
+    shares, expected
+):
+    if expected is None:
+        with pytest.raises(ValueError, match="a set that all candidates were asked"):
+            most_telling(shares)
+    else:
+        assert most_telling(shares).startswith(expected)
+
+
+def test_a_row_that_codes_answers_only_within_chance():
+    """Half a standard error of the difference, as in the search."""
+    rng = np.random.default_rng(0)
+    best = (rng.random(400) < 0.9).astype(float)
+    for lost, within in ((0, True), (2, False), (40, False)):
+        coding = best.copy()
+        coding[np.flatnonzero(best)[:lost]] = 0
+        shares = {"SVM": best, "gSC, labelled sets": coding}
+        assert (most_telling(shares) != "SVM") == within
+
+
+# --------------------------------------------------------------- the model that codes
+
+
+def test_the_model_that_codes_changes_no_choice_and_no_label():
+    """A row with a dictionary takes the p that gSC found best, if that is asked for."""
+    sets, _ = image_sets(30, seed=1)
+    alone = learned("gSC, labelled", p=[1, 2])
+    for name in ("mean frame", "DCC", "gSC, 4 learned"):
+        model = learned(name, p=[1, 2], atoms=4, iterations=1)
+        assert model.coder.method in (alone.method, "gLC, labelled sets as atoms")
+        found = predict(model, sets)
+        by_codes = predict(model.coder, sets)
+        assert np.array_equal(found.p_values, by_codes.p_values)
+        assert np.array_equal(found.known, by_codes.known)
+        assert found.coded.tolist() == by_codes.labels.tolist()
+        queries = model.estimator.predict(model.asked(points_of(model, sets)))
+        assert found.labels.tolist() == model.classes[queries].tolist()
+
+
+def points_of(model, sets):
+    from grassmann_classify.model import build_new, clips_of
+
+    labels = ["?"] * len(sets)
+    made = build_new(model, clips_of("set", sets, labels, None))
+    return model.reader.points(made)
+
+
+def test_a_clip_that_cannot_be_coded_has_a_label_alone():
+    model = learned("mean frame")
+    sets, labels = image_sets(6, seed=2)
+    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
+    found = predict(model, [sets[0], flat, *sets[1:]])
+    whole = predict(model, sets)
+    assert found.names == [f"set {i}" for i in range(7)] and not found.failed
+    assert found.labels[1] in model.classes and found.coded[1] is None
+    assert np.isnan(found.p_values[1]).all() and np.isnan(found.known[1])
+    assert np.isnan(found.ahead[1]) and found.because[1] == found.instead[1] == ""
+    others = [0, *range(2, 7)]
+    assert possible_classes(found, 0.9)[1] == "" and not differs(found)[1]
+    assert np.array_equal(found.p_values[others], whole.p_values)
+    assert found.because[others].tolist() == whole.because.tolist()
+    only = predict(model, [flat])
+    assert only.labels.tolist() == [found.labels[1]] and np.isnan(only.known).all()
+
+
+def test_a_model_of_before_answers_without_reasons(tmp_path):
+    """Its file has no coder; a file of now must have both parts of it, or none."""
+    model = learned("SVM on the projection")
+    path = tmp_path / "model.npz"
+    save(path, model)
+    with np.load(path) as file:
+        arrays = {one: file[one] for one in file if one not in ("format", "version")}
+    content = json.loads(str(arrays["model"]))
+    coder = content.pop("coder")
+    sets, _ = image_sets(6, seed=2)
+    bases = arrays.pop("coder_bases")
+    arrays["model"] = files.as_json(content)
+    files.write_arrays(path, "model", arrays)
+    found = predict(load(path), sets)
+    assert found.labels.tolist() == predict(model, sets).labels.tolist()
+    assert found.p_values is None and set(found.because) == {""}
+    assert possible_classes(found, 0.9) == [""] * 6
+    other = {**coder, "method": "SVM on the projection kernel", "parameters": {}}
+    for content_of, more, message in (
+        (coder, {}, "must hold bases"),
+        (None, {"coder_bases": bases}, "coder must be there for bases"),
+        (other, {"coder_bases": bases}, "coder must be of a row that codes"),
+        (coder, {"coder_bases": bases[1:]}, "must fit the other parts"),
+        (coder, {"coder_bases": 2 * bases}, "bases must have orthonormal"),
+    ):
+        parts = {"model": files.as_json({**content, "coder": content_of})}
+        files.write_arrays(path, "model", {**arrays, **parts, **more})
+        with pytest.raises(ValueError, match=f"damaged or another file: .*{message}"):
+            load(path)
+
+
+def test_both_models_learn_more():
+    sets, labels = image_sets(30)
+    model = learned("mean and standard")
+    grown = add(model, sets[24:], labels[24:])
+    assert len(grown.coder.labels) == len(grown.labels) == 30
+    assert grown.coder.names == grown.names
+    K = core.projection_kernel(grown.coder.points)
+    assert np.allclose(K, grown.coder.estimator.gram_)
+    assert len(model.coder.labels) == 24
