@@ -20,7 +20,7 @@ from grassmann_classify.reading import (
     read_by,
     recipe_of,
 )
-from grassmann_classify.reasons import UNLIKE, differs, possible_classes
+from grassmann_classify.reasons import UNLIKE, any_of, differs, possible_classes
 from grassmann_classify.sheets import save_sheet_of_answers
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import checks, files
@@ -42,12 +42,13 @@ def predict(options, out):
             look_at_new(new, read_by(options), shape, options.strict)
         model = learn(inputs.collection, inputs, recipe_of(options), options, clips)
         say_failed(inputs.collection)
-        say_noticed(model, options.coverage)
         save_model(options.save, model, out)
     if new:
         answer(options, out, model, new)
     else:
         tell_who_answers(model)
+        for text in words_of_noticed(model, options.coverage):
+            tell(f"  {text}")
 
 
 def add(options, out):
@@ -68,7 +69,8 @@ def add(options, out):
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell_who_answers(model)
-    say_noticed(model, 0.9)
+    for text in words_of_noticed(model, options.coverage):
+        tell(f"  {text}")
     save_model(options.save, model, out)
 
 
@@ -114,15 +116,22 @@ def tell_who_answers(model):
         tell("no row that codes: nothing tells why, how sure, or unlike all classes")
 
 
-def say_noticed(model, coverage):
-    """Say how many clips of an unknown class would be noticed."""
+def words_of_noticed(model, coverage):
+    """How often clips of known and of unknown classes are called unlike all, in words."""
     coding = model.coding
-    if coding is not None and len(model.classes) > 2:
-        noticed = coding.estimator.noticed(coverage, left_out=coding.left_out)
-        to_stderr(
-            f"one class left out at a time: {100 * noticed:.0f} % of its clips are called "
-            f"unlike all others, and {100 * (1 - coverage):.3g} % of the other clips"
-        )
+    if coding is None:
+        return []
+    words = (
+        f"of clips of these classes at most {100 * (1 - coverage):.3g} % are called "
+        f"{UNLIKE}, "
+    )
+    if len(model.classes) < 3:
+        return [f"{words}of clips of an unknown class two classes cannot tell how many"]
+    noticed = coding.estimator.noticed(coverage, left_out=coding.left_out)
+    return [
+        f"{words}of clips of an unknown class {100 * noticed:.0f} % (measured by leaving "
+        "out one class at a time)"
+    ]
 
 
 def answer(options, out, model, new):
@@ -132,16 +141,11 @@ def answer(options, out, model, new):
     possible = possible_classes(found, options.coverage)
     path = write_rows(out, "predictions.csv", *_table(model, found, possible))
     tell_who_answers(model)
-    counts = Counter(found.labels.tolist())
+    pairs = zip(found.labels.tolist(), possible)
+    counts = Counter(label for label, words in pairs if words != UNLIKE)
     for label in sorted(counts, key=checks.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
-    n_unlike = possible.count(UNLIKE)
-    if n_unlike:
-        tell(
-            f"  {plural(n_unlike, 'clip')} unlike all classes; of clips of these classes "
-            f"{100 * (1 - options.coverage):.3g} % are called so too"
-        )
-    notes = [*_notes(model, found)]
+    notes = [*_notes(model, found, possible, options.coverage)]
     for text in notes:
         tell(f"  {text}")
     if not options.no_pictures:
@@ -153,24 +157,23 @@ def answer(options, out, model, new):
         report.text(f"Why and how sure, by {model.coder.described()}.")
     report.section("Answers")
     report.text(*notes)
-    differ = differs(found)
-    report.table(
-        ["clip", "label", *["by coding"] * any(differ), "possible", "because"],
-        [
-            [name, label, *[other if differ[i] else ""] * any(differ), *words]
-            for i, (name, label, other, *words) in enumerate(
-                zip(found.names, found.labels, found.runner_up, possible, found.because)
-            )
-        ],
-    )
+    report.table(*_shown(model, found, possible))
     report_failed(report, found.failed, len(new))
     save_report(report, out)
     to_stderr(f"labels, scores and reasons: {path}")
     say_failed(collection._replace(unread=found.failed))
 
 
-def _notes(model, found):
+def _notes(model, found, possible, coverage):
     """What to say of all answers together."""
+    n_unlike = possible.count(UNLIKE)
+    if n_unlike:
+        yield f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here"
+    yield from words_of_noticed(model, coverage)
+    n_any = possible.count(any_of(model.classes))
+    if n_any:
+        which = "every clip" if n_any == len(possible) else plural(n_any, "clip")
+        yield f"for {which} no class can be ruled out at {100 * coverage:.3g} %"
     n_differ = sum(differs(found))
     if n_differ:
         who = "clip is" if n_differ == 1 else "clips are"
@@ -178,6 +181,20 @@ def _notes(model, found):
             f"{n_differ} {who} of another class by {model.coder.method} than by "
             f"{model.method}"
         )
+
+
+def _shown(model, found, possible):
+    """(Header, rows) of the page, where no cell says what is said of all clips at once."""
+    differ = differs(found)
+    by_coding = any(differ)
+    rows = []
+    for i, (name, label, words) in enumerate(zip(found.names, found.labels, possible)):
+        row = [name, "" if words == UNLIKE else label]
+        row += [found.coded[i] if differ[i] else ""] * by_coding
+        words = "" if words == any_of(model.classes) else words
+        rows.append([*row, words, found.because[i]])
+    header = ["clip", "label", *["by coding"] * by_coding, "possible", "because"]
+    return header, rows
 
 
 def _table(model, found, possible):

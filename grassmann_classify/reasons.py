@@ -32,6 +32,11 @@ def labelled(name, label):
     return name if name.startswith(f"{label}/") else f"{name} ({label})"
 
 
+def any_of(classes):
+    """In words, all of these classes."""
+    return "; ".join(map(str, classes))
+
+
 def possible_classes(found, coverage):
     """In words, the classes that each of the Answers can have at this coverage.
 
@@ -42,7 +47,7 @@ def possible_classes(found, coverage):
     level = tuning.level_of(coverage)
     words = []
     for p_values, known in zip(found.p_values, found.known):
-        possible = "; ".join(map(str, found.classes[p_values > level])) or "none"
+        possible = any_of(found.classes[p_values > level]) or "none"
         if np.isnan(known):
             possible = ""
         words.append(UNLIKE if known <= level else possible)
