@@ -12,7 +12,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.compare import say_failed
-from grassmann_classify.copies import copies
+from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.messages import plural, tell, to_stderr, told
@@ -41,7 +41,7 @@ def check(options, out):
     collection = inputs.collection
     names = collection.names
     label = collection.label
-    found = copies(collection.X, collection.sets, collection.clip)
+    found = copies_of(collection)
     pairs = [
         [names[one.i], names[one.j], label[one.i], label[one.j], one.why]
         for one in found
