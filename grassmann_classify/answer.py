@@ -69,6 +69,8 @@ def add(options, out):
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell_who_answers(model)
+    if model.coding:
+        tell(f"  {right_now(model.coding)}")
     for text in words_of_noticed(model, options.coverage):
         tell(f"  {text}")
     save_model(options.save, model, out)
@@ -114,6 +116,16 @@ def tell_who_answers(model):
         tell(f"why and how sure, by {model.coder.described()}")
     elif model.coding is None:
         tell("no row that codes: nothing tells why, how sure, or unlike all classes")
+
+
+def right_now(coding):
+    """How many of its labelled sets a Model that codes answers rightly, in words."""
+    right = coding.left_out[0].argmax(axis=1) == coding.estimator.index_
+    n = len(right)
+    return (
+        f"of its {plural(n, 'set')} now, each coded over the others, "
+        f"{100 * right.mean():.1f} % are right"
+    )
 
 
 def words_of_noticed(model, coverage):
@@ -201,20 +213,17 @@ def _table(model, found, possible):
     """(Header, rows) of predictions.csv."""
     kind = kinds_of_scores(model)
     scores = [f"{kind} {c}" for c in found.classes]
-    header = ["clip", "label", *scores, "by coding", "possible", "because"]
+    told = ["by coding", "possible", "because", "label_next"]
+    header = ["clip", "label", *scores, *told, "method", "chosen", "failed"]
     how = [model.method, model.chosen]
-    coded = [""] * len(found.names) if found.coded is None else found.coded
-    rows = [
-        [name, label, *of, "" if other is None else other, words, why, *how, ""]
-        for name, label, of, other, words, why in zip(
-            found.names,
-            found.labels,
-            found.scores.tolist(),
-            coded,
-            possible,
-            found.because,
-        )
-    ]
-    empty = [""] * (len(header) - 1)
+    none = [None] * len(found.names)
+    coded = none if found.coded is None else found.coded
+    ranks = none if found.label_next is None else found.label_next.tolist()
+    rows = []
+    for i, of in enumerate(found.scores.tolist()):
+        of = [found.names[i], found.labels[i], *of]
+        of += ["" if coded[i] is None else coded[i], possible[i], found.because[i]]
+        rows.append([*of, ranks[i] or "", *how, ""])
+    empty = [""] * (len(header) - 4)
     rows += [[name, *empty, *how, why] for name, why in found.failed.items()]
-    return [*header, "method", "chosen", "failed"], rows
+    return header, rows

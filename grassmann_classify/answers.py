@@ -7,6 +7,7 @@ import numpy as np
 from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.messages import printable
 from grassmann_classify.model import build_both, check_model
+from grassmann_classify.next_labels import ranks
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_sc import checks
 
@@ -18,14 +19,16 @@ from grassmann_sc import checks
 # of its class that explain each; runner_up (n,): the best other class, which is its
 # label where that differs; instead: in words, what speaks for these; reasons: [(what
 # speaks for the label, for the runner-up), ...], as reasons.of_class; ahead (n,): of
-# the label's score before the runner-up's, as a share of the largest
+# the label's score before the runner-up's, as a share of the largest; label_next (n,):
+# the rank in which to label them, as next_labels.ranks, 0 where there is none
 Answers = namedtuple(
     "Answers",
     "names labels scores classes failed p_values known because runner_up instead reasons "
-    "coded ahead",
-    defaults=(None,) * 8,
+    "coded ahead label_next",
+    defaults=(None,) * 9,
 )
-Coded = namedtuple("Coded", "p_values known coded second reasons ahead")
+UNSURE = 0.1  # the largest p-value of being of any class at which no label is sure
+Coded = namedtuple("Coded", "p_values known coded second reasons ahead label_next")
 
 
 def predict(model, sets):
@@ -118,14 +121,14 @@ def _with_reasons(found, coder, queries, places):
     known_as = []
     at = [i for i, name in enumerate(found.names) if name in queries]
     if coder is not None:
-        coded = np.full(n, None, object)
         told = Coded(
             np.full((n, len(found.classes)), np.nan),
             np.full(n, np.nan),
-            coded,
+            np.full(n, None, object),
             second,
             None,
             np.full(n, np.nan),
+            np.zeros(n, int),
         )
         known_as = [*map(labelled, coder.names, coder.labels)]
         if at:
@@ -137,9 +140,8 @@ def _with_reasons(found, coder, queries, places):
             for i, (for_own, for_other) in zip(at, of_some.reasons):
                 own[i] = for_own
                 other[i] = for_other
-        found = found._replace(
-            p_values=told.p_values, known=told.known, coded=coded, ahead=told.ahead
-        )
+        names = "p_values known coded ahead label_next".split()
+        found = found._replace(**{name: getattr(told, name) for name in names})
     reasons = np.empty(n, object)
     reasons[:] = [*zip(own, other)]
     because, instead = (
@@ -169,12 +171,17 @@ def _coded(coder, queries, places):
         of_class(shares, estimator.index_, places),
         of_class(shares, estimator.index_, second),
     )
+    p_values, known = estimator.p_values(queries, left_out=coder.left_out)
+    ahead = (scores[each, places] - scores[each, second]) / unit
+    sure = np.where(known <= UNSURE, np.minimum(ahead, 0), ahead)
     return Coded(
-        *estimator.p_values(queries, left_out=coder.left_out),
+        p_values,
+        known,
         coder.classes[best].astype(object),
         second,
         [*reasons],
-        (scores[each, places] - scores[each, second]) / unit,
+        ahead,
+        ranks(queries, sure),
     )
 
 

@@ -6,10 +6,22 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_classify import Recipe, Settings, add, fit, load, predict, save
+from grassmann_classify import (
+    Recipe,
+    Settings,
+    add,
+    fit,
+    load,
+    next_labels,
+    predict,
+    save,
+)
+from grassmann_classify.__main__ import main
+from grassmann_classify.model import build_new, clips_of
 from grassmann_classify.reasons import differs, possible_classes
 from grassmann_classify.rows import most_telling
 from grassmann_sc import files
+from grassmann_sc.estimators import CodingClassifier
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
@@ -97,8 +109,6 @@ def test_the_model_that_codes_changes_no_choice_and_no_label():
 
 
 def points_of(model, sets):
-    from grassmann_classify.model import build_new, clips_of
-
     labels = ["?"] * len(sets)
     made = build_new(model, clips_of("set", sets, labels, None))
     return model.reader.points(made)
@@ -162,3 +172,97 @@ def test_both_models_learn_more():
     K = core.projection_kernel(grown.coder.points)
     assert np.allclose(K, grown.coder.estimator.gram_)
     assert len(model.coder.labels) == 24
+
+
+# --------------------------------------------------------------------- what to label next
+
+
+def by_hand(rows, sure):
+    """Ranks by a plain loop."""
+    n = len(rows)
+    square = np.array([[((a - b) ** 2).sum() for b in rows] for a in rows])
+    unit = np.median([square[i, j] for i in range(n) for j in range(i)])
+    taken = []
+    while len(taken) < n:
+        worth = {}
+        for i in {*range(n)} - {*taken}:
+            far = min([1.0, *(square[i, j] / unit for j in taken)])
+            worth[i] = max(1 - sure[i], 1e-6) * max(far, 1e-6)
+        taken.append(max(sorted(worth, key=lambda i: sure[i]), key=worth.get))
+    return [taken.index(i) + 1 for i in range(n)]
+
+
+def test_ranks_are_those_of_a_plain_loop():
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 9, 30):
+        rows = rng.random((n, 5))
+        sure = rng.uniform(-1, 1, n)
+        assert next_labels.ranks(rows, sure).tolist() == by_hand(rows, sure)
+    assert next_labels.ranks(np.ones((1, 4)), np.array([2.0])).tolist() == [1]
+    assert next_labels.ranks(np.ones((3, 4)), np.array([0.2, 0.1, 0.3])).tolist() == [
+        2,
+        1,
+        3,
+    ]
+
+
+def test_of_nearly_the_same_clips_one_comes_early(monkeypatch):
+    """The others of its heap come behind what is surer, but elsewhere."""
+    rng = np.random.default_rng(1)
+    heaps = rng.random((4, 6))[np.arange(20) % 4]
+    rows = heaps + 1e-4 * rng.random((20, 6))
+    sure = np.select([np.arange(20) % 4 == c for c in range(4)], [-0.5, 0.1, 0.5, 0.9])
+    order = np.argsort(next_labels.ranks(rows, sure))
+    assert sorted(order[:4] % 4) == [0, 1, 2, 3] and order[0] % 4 == 0
+    monkeypatch.setattr(next_labels, "MOST", 5)
+    few = next_labels.ranks(rows, sure)
+    assert sorted(few) == [*range(1, 21)]
+    assert (sure[np.argsort(few)[5:]][1:] >= sure[np.argsort(few)[5:]][:-1]).all()
+
+
+@pytest.mark.parametrize("name", ["gSC, labelled", "mean frame"])
+def test_answers_rank_what_to_label_next(name):
+    model = learned(name)
+    sets, _ = image_sets(12, seed=3, noise=1.0)
+    rng = np.random.default_rng(4)
+    sets[7] = rng.standard_normal((6, 12))
+    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
+    found = predict(model, [*sets, flat])
+    of_coded = found.label_next[found.label_next > 0]
+    assert sorted(of_coded) == [*range(1, 13)]
+    first = found.label_next.tolist().index(1)
+    sure = np.where(found.known <= 0.1, np.minimum(found.ahead, 0), found.ahead)
+    assert sure[first] == np.nanmin(sure) and sure[first] <= 0
+    assert name != "mean frame" or found.label_next[12] == 0
+
+
+def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
+    sets, labels = image_sets(30, noise=2.0)
+    labels[24:27] = labels[25:28]  # wrong ones
+    for i, (one, label) in enumerate(zip(sets, labels)):
+        for part in ["data"] * (i < 18) + ["more"] * (i >= 18):
+            (tmp_path / part / label).mkdir(parents=True, exist_ok=True)
+            np.save(tmp_path / part / label / f"{i}.npy", one)
+    data = ["--data", str(tmp_path / "data"), "--save", str(tmp_path / "m.npz")]
+    fixed = ["--methods", "gsc", "--recipe", "plain", "--p", "2", "--no-kernels"]
+    out = ["--out", str(tmp_path / "out")]
+    main(["predict", *data, *fixed, *out])
+    capsys.readouterr()
+    kept = ["--model", str(tmp_path / "m.npz"), "--save", str(tmp_path / "n.npz")]
+    main(["add", str(tmp_path / "more"), *kept, *out])
+    model = load(tmp_path / "n.npz")
+    K = core.projection_kernel(model.points)
+    how = model.estimator.get_params()
+    right = 0
+    for i in range(30):
+        rest = np.arange(30) != i
+        one = CodingClassifier(lam=how["lam"], lam_scale="max", rule=how["rule"])
+        one.set_params(kernel="precomputed").fit(
+            K[np.ix_(rest, rest)], model.labels[rest]
+        )
+        right += one.predict(K[i : i + 1, rest])[0] == model.labels[i]
+    assert 15 < right < 30
+    words = (
+        f"of its 30 sets now, each coded over the others, {100 * right / 30:.1f} % are"
+    )
+    assert words in capsys.readouterr().out
