@@ -133,16 +133,14 @@ def words_of_noticed(model, coverage):
     coding = model.coding
     if coding is None:
         return []
-    words = (
-        f"of clips of these classes at most {100 * (1 - coverage):.3g} % are called "
-        f"{UNLIKE}, "
-    )
+    share = f"at most {100 * (1 - coverage):.3g} %"
+    words = f"of clips of these classes {share} are called {UNLIKE}"
     if len(model.classes) < 3:
-        return [f"{words}of clips of an unknown class two classes cannot tell how many"]
+        return [f"{words}; how many of an unknown class are, two classes cannot tell"]
     noticed = coding.estimator.noticed(coverage, left_out=coding.left_out)
     return [
-        f"{words}of clips of an unknown class {100 * noticed:.0f} % (measured by leaving "
-        "out one class at a time)"
+        f"{words}, of clips of an unknown class {100 * noticed:.0f} % (measured by "
+        "leaving out one class at a time)"
     ]
 
 

@@ -63,11 +63,15 @@ def answers_of(model, collection, to_code=None):
     )
     queries = {name: query for name, (*_, query) in by_row.items()}
     if model.coding is not model:
-        queries = {}
-        if to_code is not None:
-            asked = [i for i, name in enumerate(to_code.names) if name in by_row]
-            queries, _ = _each(queries_of, model.coding, some_sets(to_code, asked))
+        queries = _to_code(model.coding, to_code, by_row)
     return _with_reasons(found, model.coding, queries, places)
+
+
+def _to_code(coder, collection, names):
+    """{name: row of its Gram} of the sets of these names that a coder can take."""
+    given = [] if collection is None else collection.names
+    asked = [i for i, name in enumerate(given) if name in names]
+    return _each(queries_of, coder, some_sets(collection, asked))[0] if asked else {}
 
 
 def _each(answer, model, collection):
