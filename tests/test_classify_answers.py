@@ -227,13 +227,16 @@ def test_answers_rank_what_to_label_next(name):
     rng = np.random.default_rng(4)
     sets[7] = rng.standard_normal((6, 12))
     flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
-    found = predict(model, [*sets, flat])
-    of_coded = found.label_next[found.label_next > 0]
-    assert sorted(of_coded) == [*range(1, 13)]
+    found = predict(model, [*sets, flat][: 12 + (name == "mean frame")])
+    of_coded = found.label_next[:12]
+    if name == "mean frame":
+        assert sorted(of_coded) == [*range(1, 13)] and found.label_next[12] == 0
     first = found.label_next.tolist().index(1)
     sure = np.where(found.known <= 0.1, np.minimum(found.ahead, 0), found.ahead)
+    assert found.known[7] <= 0.1 and found.ahead[7] > 0
+    rows = model.coding.asked(points_of(model.coding, sets))
+    assert of_coded[:12].tolist() == next_labels.ranks(rows, sure[:12]).tolist()
     assert sure[first] == np.nanmin(sure) and sure[first] <= 0
-    assert name != "mean frame" or found.label_next[12] == 0
 
 
 def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):

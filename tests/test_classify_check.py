@@ -168,6 +168,7 @@ def test_two_suspects_that_accuse_each_other_are_named_once(tmp_path, capsys):
         (1, 2),
     ]
     assert accusing([[(1, 0.2)], [(0, 0.3)]], [0]) == []
+    assert accusing([[(1, 0.2)], [(2, 0.3)], []], [0, 1, 2]) == []
     sets, label = sets_of()
     pair = np.random.default_rng(3).standard_normal((3, 36))
     for i in (3, 12):  # alike, and like no other; one has the label 0, one 1
