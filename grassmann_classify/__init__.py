@@ -16,10 +16,10 @@ import importlib
 _HOMES = {
     "Recipe": "clips",
     "Settings": "settings",
-    "add": "model",
+    "add": "growing",
     "fit": "model",
     "load": "model_file",
-    "predict": "model",
+    "predict": "answers",
     "save": "model_file",
 }
 __all__ = [*_HOMES]

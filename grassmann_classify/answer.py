@@ -2,12 +2,14 @@
 
 from collections import Counter
 
+from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
 from grassmann_classify.finding import find_clips, find_labelled
 from grassmann_classify.folder import same_file
+from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
 from grassmann_classify.messages import plural, tell, to_stderr
-from grassmann_classify.model import answers_of, build_new, kinds_of_scores, learn, more
+from grassmann_classify.model import build_both, build_to_add, learn
 from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import (
@@ -18,7 +20,7 @@ from grassmann_classify.reading import (
     read_by,
     recipe_of,
 )
-from grassmann_classify.reasons import UNLIKE, possible_classes
+from grassmann_classify.reasons import UNLIKE, any_of, differs, possible_classes
 from grassmann_classify.sheets import save_sheet_of_answers
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import checks, files
@@ -40,12 +42,13 @@ def predict(options, out):
             look_at_new(new, read_by(options), shape, options.strict)
         model = learn(inputs.collection, inputs, recipe_of(options), options, clips)
         say_failed(inputs.collection)
-        say_noticed(model, options.coverage)
         save_model(options.save, model, out)
     if new:
         answer(options, out, model, new)
     else:
-        tell(model.described())
+        tell_who_answers(model)
+        for text in words_of_noticed(model, options.coverage):
+            tell(f"  {text}")
 
 
 def add(options, out):
@@ -59,14 +62,17 @@ def add(options, out):
     out.protect_clips(clips)
     check_save(options.save, out)
     look_at_new(clips, model.recipe, model.shape, options.strict)
-    collection = build_new(model, clips, out.cache, options.strict)
+    collection, to_code = build_to_add(model, clips, out.cache, options.strict)
     before = len(model.labels)
-    model = more(model, collection, clips)
+    model = more(model, collection, clips, to_code)
     say_failed(collection)
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
-    tell(model.described())
-    say_noticed(model, 0.9)
+    tell_who_answers(model)
+    if model.coding:
+        tell(f"  {right_now(model.coding)}")
+    for text in words_of_noticed(model, options.coverage):
+        tell(f"  {text}")
     save_model(options.save, model, out)
 
 
@@ -103,61 +109,119 @@ def save_model(path, model, out):
         to_stderr(f"model: {path}")
 
 
-def say_noticed(model, coverage):
-    """Say how many clips of an unknown class would be noticed."""
-    if model.left_out is not None and len(model.classes) > 2:
-        noticed = model.estimator.noticed(coverage, left_out=model.left_out)
-        to_stderr(
-            f"one class left out at a time: {100 * noticed:.0f} % of its clips are called "
-            f"unlike all others, and {100 * (1 - coverage):.3g} % of the other clips"
-        )
+def tell_who_answers(model):
+    """Print which row answers, and which says why where that is another."""
+    tell(model.described())
+    if model.coder:
+        tell(f"why and how sure, by {model.coder.described()}")
+    elif model.coding is None:
+        tell("no row that codes: nothing tells why, how sure, or unlike all classes")
+
+
+def right_now(coding):
+    """How many of its labelled sets a Model that codes answers rightly, in words."""
+    right = coding.left_out[0].argmax(axis=1) == coding.estimator.index_
+    n = len(right)
+    return (
+        f"of its {plural(n, 'set')} now, each coded over the others, "
+        f"{100 * right.mean():.1f} % are right"
+    )
+
+
+def words_of_noticed(model, coverage):
+    """How often clips of known and of unknown classes are called unlike all, in words."""
+    coding = model.coding
+    if coding is None:
+        return []
+    share = f"at most {100 * (1 - coverage):.3g} %"
+    words = f"of clips of these classes {share} are called {UNLIKE}"
+    if len(model.classes) < 3:
+        return [f"{words}; how many of an unknown class are, two classes cannot tell"]
+    noticed = coding.estimator.noticed(coverage, left_out=coding.left_out)
+    return [
+        f"{words}, of clips of an unknown class {100 * noticed:.0f} % (measured by "
+        "leaving out one class at a time)"
+    ]
 
 
 def answer(options, out, model, new):
     """Write predictions.csv of new clips, and print how many have each label."""
-    collection = build_new(model, new, out.cache, options.strict)
-    found = answers_of(model, collection)
+    collection, to_code = build_both(model, new, out.cache, options.strict)
+    found = answers_of(model, collection, to_code)
     possible = possible_classes(found, options.coverage)
-    because = [] if found.because is None else found.because
-    path = write_rows(out, "predictions.csv", *_table(model, found, possible, because))
-    tell(model.described())
-    counts = Counter(found.labels.tolist())
+    path = write_rows(out, "predictions.csv", *_table(model, found, possible))
+    tell_who_answers(model)
+    pairs = zip(found.labels.tolist(), possible)
+    counts = Counter(label for label, words in pairs if words != UNLIKE)
     for label in sorted(counts, key=checks.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
-    n_unlike = possible.count(UNLIKE)
-    if n_unlike:
-        tell(
-            f"  {plural(n_unlike, 'clip')} unlike all classes; of clips of these classes "
-            f"{100 * (1 - options.coverage):.3g} % are called so too"
-        )
+    notes = [*_notes(model, found, possible, options.coverage)]
+    for text in notes:
+        tell(f"  {text}")
     if not options.no_pictures:
         save_sheet_of_answers(out, options, model, new, collection, found, possible)
     report = report_on(options, options.new, "labels of new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
+    if model.coder:
+        report.text(f"Why and how sure, by {model.coder.described()}.")
     report.section("Answers")
-    report.table(
-        ["clip", "label", "possible", "because"],
-        [*zip(found.names, found.labels, possible, because)],
-    )
+    report.text(*notes)
+    report.table(*_shown(model, found, possible))
     report_failed(report, found.failed, len(new))
     save_report(report, out)
     to_stderr(f"labels, scores and reasons: {path}")
     say_failed(collection._replace(unread=found.failed))
 
 
-def _table(model, found, possible, because):
+def _notes(model, found, possible, coverage):
+    """What to say of all answers together."""
+    n_unlike = possible.count(UNLIKE)
+    if n_unlike:
+        yield f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here"
+    yield from words_of_noticed(model, coverage)
+    n_any = possible.count(any_of(model.classes))
+    if n_any:
+        which = "every clip" if n_any == len(possible) else plural(n_any, "clip")
+        yield f"for {which} no class can be ruled out at {100 * coverage:.3g} %"
+    n_differ = sum(differs(found))
+    if n_differ:
+        who = "clip is" if n_differ == 1 else "clips are"
+        yield (
+            f"{n_differ} {who} of another class by {model.coder.method} than by "
+            f"{model.method}"
+        )
+
+
+def _shown(model, found, possible):
+    """(Header, rows) of the page, where no cell says what is said of all clips at once."""
+    differ = differs(found)
+    by_coding = any(differ)
+    rows = []
+    for i, (name, label, words) in enumerate(zip(found.names, found.labels, possible)):
+        row = [name, "" if words == UNLIKE else label]
+        row += [found.coded[i] if differ[i] else ""] * by_coding
+        words = "" if words == any_of(model.classes) else words
+        rows.append([*row, words, found.because[i]])
+    header = ["clip", "label", *["by coding"] * by_coding, "possible", "because"]
+    return header, rows
+
+
+def _table(model, found, possible):
     """(Header, rows) of predictions.csv."""
     kind = kinds_of_scores(model)
     scores = [f"{kind} {c}" for c in found.classes]
-    header = ["clip", "label", *scores, "possible", "because"]
+    told = ["by coding", "possible", "because", "label_next"]
+    header = ["clip", "label", *scores, *told, "method", "chosen", "failed"]
     how = [model.method, model.chosen]
-    rows = [
-        [name, label, *of, words, why, *how, ""]
-        for name, label, of, words, why in zip(
-            found.names, found.labels, found.scores.tolist(), possible, because
-        )
-    ]
-    empty = [""] * (len(header) - 1)
+    none = [None] * len(found.names)
+    coded = none if found.coded is None else found.coded
+    ranks = none if found.label_next is None else found.label_next.tolist()
+    rows = []
+    for i, of in enumerate(found.scores.tolist()):
+        of = [found.names[i], found.labels[i], *of]
+        of += ["" if coded[i] is None else coded[i], possible[i], found.because[i]]
+        rows.append([*of, ranks[i] or "", *how, ""])
+    empty = [""] * (len(header) - 4)
     rows += [[name, *empty, *how, why] for name, why in found.failed.items()]
-    return [*header, "method", "chosen", "failed"], rows
+    return header, rows

@@ -1,18 +1,20 @@
 """Which labels may be wrong, and which clips are there twice: the command check.
 
 Each labelled set is coded over all others, never over itself or what is kept together
-with it. Suspect is a label for which less speaks than for another class.
+with it. Suspect is a label for which less speaks than for another class. A set that no
+other resembles, as noise, is no suspect: nothing explains it.
 """
 
 import copy
 from collections import namedtuple
+from itertools import combinations
 
 import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.compare import say_failed
-from grassmann_classify.copies import copies
+from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.messages import plural, tell, to_stderr, told
@@ -25,7 +27,9 @@ from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import tuning
 
 PRINTED = 12  # suspects and pairs of copies
+ODD = 1 / 2  # of what a set shares with its nearest in the median: less is nothing
 OF_PAIR = ["clip", "copy", "label", "its label", "why"]  # columns
+OF_SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
 
 # how: the method with what it chose; order (n,): the sets, most suspect first;
 # suspicion (n,), -inf where nothing else could speak for the label; suspected (n,): the
@@ -41,40 +45,48 @@ def check(options, out):
     collection = inputs.collection
     names = collection.names
     label = collection.label
-    found = copies(collection.X, collection.sets, collection.clip)
     pairs = [
         [names[one.i], names[one.j], label[one.i], label[one.j], one.why]
-        for one in found
+        for one in copies_of(collection)
     ]
     write_rows(out, "copies.csv", OF_PAIR, pairs)
-    tell(f"{plural(len(found), 'pair')} of copies{':' if found else ''}")
-    for first, second, *_, why in pairs[:PRINTED]:
-        tell(f"  {first} and {second}: {why}")
+    _tell_first(f"{plural(len(pairs), 'pair')} of copies", map(_pair_in_words, pairs))
+    shared = shared_with_nearest(collection)
+    odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
     suspects = suspects_among(collection, inputs, options)
-    rows = [
-        [
-            names[i],
-            label[i],
-            suspects.suspected[i],
-            suspects.suspicion[i],
-            suspects.because[i],
-        ]
-        for i in suspects.order
-        if suspects.suspicion[i] > -np.inf  # else no other could speak for it
-    ]
+    rows = {}
+    for i in suspects.order.tolist():
+        against = suspects.suspected[i], suspects.suspicion[i], suspects.because[i]
+        if i in odd:
+            against = "", suspects.suspicion[i], "nothing"
+        if against[1] > -np.inf:  # else no other could speak for it
+            rows[i] = [names[i], label[i], *against]
     path = write_rows(
         out,
         "suspects.csv",
-        ["clip", "label", "suspected", "suspicion", "because"],
-        [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows],
+        OF_SUSPECT,
+        [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values()],
     )
-    worse = [row for row in rows if row[3] > 0]
-    tell(
+    wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
+    worse = [[*rows[i][:3], f"{rows[i][3]:.2f}", rows[i][4]] for i in wrong]
+    both = [
+        f"{names[i]} and {names[j]} accuse each other: one of the two labels may be right"
+        for i, j in accusing(suspects.reasons, wrong)
+    ]
+    odd = [[names[i], label[i], f"{100 * shared[i]:.0f} %"] for i in odd]
+    _tell_first(
         f"{plural(len(worse), 'label')} of {len(names)} for which less speaks than for "
-        f"another class ({suspects.how}){':' if worse else ''}"
+        f"another class, and by how much ({suspects.how})",
+        [f"{row[0]}: {row[2]}? {row[3]}. It is explained by {row[4]}" for row in worse],
     )
-    for name, _, other, _, because in worse[:PRINTED]:
-        tell(f"  {name}: {other}? It is explained by {because}")
+    for text in both:
+        tell(f"  {text}")
+    if odd:
+        _tell_first(
+            f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
+            f"less than {100 * ODD:g} % of what is usual",
+            [f"{name}: {share}" for name, _, share in odd],
+        )
     n_alone = len(names) - len(rows)
     if n_alone:
         tell(
@@ -82,29 +94,60 @@ def check(options, out):
             "has the same"
         )
     if worse and not options.no_pictures:
-        first = suspects.order[: min(len(worse), PRINTED)]
+        first = wrong[:PRINTED]
         save_sheet_of_suspects(out, options, collection, clips, suspects, first)
-    _save_page(options, out, collection, clips, worse, pairs, suspects.how)
-    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
-    say_failed(collection)
-
-
-def _save_page(options, out, collection, clips, worse, pairs, how):
-    """report.html of the suspects and of the pairs of copies."""
     what = "labels that may be wrong, clips that are there twice"
     report = report_on(options, options.data, what)
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
-    report.text(f"{plural(len(worse), 'label')} of {len(collection.names)}, by {how}.")
+    report.text(f"{plural(len(worse), 'label')} of {len(names)}, by {suspects.how}.")
     if worse:
-        header = ["clip", "label", "suspected", "because"]
-        report.table(header, [[*row[:3], row[4]] for row in worse])
+        report.table(OF_SUSPECT, worse)
+    report.text(*both)
+    if odd:
+        report.section("Explained by nothing")
+        report.table(["clip", "label", "shared, of what is usual"], odd)
     report.section("Copies")
     if pairs:
         report.table(OF_PAIR, pairs)
     else:
         report.text("None was found.")
     save_report(report, out)
+    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+    say_failed(collection)
+
+
+def _pair_in_words(pair):
+    first, second, *_, why = pair
+    return f"{first} and {second}: {why}"
+
+
+def _tell_first(heading, lines):
+    """Print a heading, and the first lines below it."""
+    lines = [*lines]
+    tell(f"{heading}{':' if lines else ''}")
+    for text in lines[:PRINTED]:
+        tell(f"  {text}")
+
+
+def shared_with_nearest(collection):
+    """What each set shares with its most alike other (n,), in units of the median."""
+    X = collection.X
+    X = np.ascontiguousarray(X[:, :, : max(1, min(X.shape[2], X.shape[1] - 1))])
+    K = core.projection_kernel(X)
+    np.fill_diagonal(K, -np.inf)
+    nearest = K.max(axis=1)
+    return nearest / max(np.median(nearest), np.finfo(float).tiny)
+
+
+def accusing(reasons, suspects):
+    """The pairs i < j of these sets of which each speaks against the other's label."""
+    named = {i: {j for j, _ in reasons[i]} for i in suspects}
+    return [
+        (i, j)
+        for i, j in combinations(sorted(suspects), 2)
+        if j in named[i] and i in named[j]
+    ]
 
 
 def suspects_among(collection, inputs, settings):

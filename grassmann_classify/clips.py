@@ -74,6 +74,34 @@ def clip_names(names, clip):
     ]
 
 
+def some_sets(collection, of):
+    """The sets of these indices of a Collection, as if no clip had failed."""
+    groups = None if collection.group is None else collection.group[of]
+    return collection._replace(
+        X=collection.X[of],
+        sets=collection.sets and [collection.sets[i] for i in of],
+        names=[collection.names[i] for i in of],
+        label=collection.label[of],
+        group=groups,
+        clip=collection.clip[of],
+        unread={},
+        spectra=collection.spectra and [A[of] for A in collection.spectra],
+    )
+
+
+def in_both(first, second):
+    """Two Collections with the sets that both have."""
+    if first.names == second.names:
+        return first, second
+    unread = first.unread | second.unread
+    found = []
+    for one, other in ((first, second), (second, first)):
+        has = {*other.names}
+        of = [i for i, name in enumerate(one.names) if name in has]
+        found.append(some_sets(one, of)._replace(unread=unread))
+    return found
+
+
 def threaded(job, items, what=None):
     """[job(item), ...], with a progress bar if what is named and tqdm is installed."""
     pool = ThreadPoolExecutor(core.thread_count())

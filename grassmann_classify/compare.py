@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 
 from grassmann_classify.baseline_rows import every_method
-from grassmann_classify.copies import across, copies
+from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
@@ -81,7 +81,7 @@ def _headline(collection, inputs, pairs, how):
 
 def copies_across(collection, pairs):
     """What to say of copies of which one trains and the other is tested."""
-    found = across(copies(collection.X, collection.sets, collection.clip), pairs)
+    found = across(copies_of(collection), pairs)
     if not found:
         return []
     one = found[0]

@@ -7,9 +7,11 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.messages import plural
-from grassmann_sc import checks
+from grassmann_sc import checks, subspaces
 
-NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies
+NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies,
+AROUND = 4  # if they are as much nearer than the sets that are so many'th to either
+SPECTRUM = 1 / 2  # of weighted subspaces: a new encoding changes faint directions alone
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
 EXACT = 1e-6  # of the squared distance of orthogonal subspaces: rounding
@@ -18,15 +20,36 @@ EXACT = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 Copy = namedtuple("Copy", "i j why same")
 
 
+def copies_of(collection):
+    """copies among the sets of a Collection, by weighted subspaces if it has spectra."""
+    if collection.spectra is None:
+        return copies(collection.X, collection.sets, collection.clip)
+    U, s = collection.spectra
+    weights = subspaces.weights_of(s, SPECTRUM)[None]
+    (K,) = core.bases_gram(U, weights=weights)
+    return _with_shared(_near(K), collection.sets, collection.clip)
+
+
 def copies(X=None, sets=None, clip=None):
     """Copies among sets, but for sets of one clip: subspaces X, rows, or both.
 
     They share half of their frames, or their subspaces agree: to rounding, or three
-    times as nearly as a set and its nearest do in the median. Frames are compared as
-    the recipe leaves them: centred ones of different sets are not the same. clip (n,):
-    the number of each set's clip; None: each set is a clip.
+    times as nearly as a set and its nearest do in the median, and as either and the
+    sets around it do. Frames are compared as the recipe leaves them: centred ones of
+    different sets are not the same. clip (n,): the number of each set's clip; None:
+    each set is a clip.
     """
-    found = {} if X is None else _near_subspaces(X)
+    near = {}
+    if X is not None:
+        if checks.are_bases(X):
+            X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
+        if X.shape[2]:
+            near = _near(core.projection_kernel(np.ascontiguousarray(X)))
+    return _with_shared(near, sets, clip)
+
+
+def _with_shared(found, sets, clip):
+    """All copies: those found, and those that share frames."""
     frames = [{row.tobytes() for row in rows} for rows in sets or []]
     for (i, j), shared in _shared(frames).items():
         shorter = min(len(sets[i]), len(sets[j]))
@@ -36,19 +59,19 @@ def copies(X=None, sets=None, clip=None):
     return [found[i, j] for i, j in sorted(found) if clip is None or clip[i] != clip[j]]
 
 
-def _near_subspaces(X):
-    """{(i, j): Copy} of the subspaces that are the same, or nearly."""
-    if checks.are_bases(X):
-        X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
-    if X.shape[2] == 0:
-        return {}
-    X = np.ascontiguousarray(X)
-    norm2 = core.squared_norm(X)
-    square = np.maximum(norm2 - core.projection_kernel(X), 0)
+def _near(K):
+    """{(i, j): Copy} of the subspaces that are the same, or nearly, by their Gram matrix."""
+    norm2 = K.diagonal().mean()
+    square = np.maximum(norm2 - K, 0)
     np.fill_diagonal(square, np.inf)
-    near = NEAR**2 * np.median(square.min(axis=1))
+    around = np.sort(square, axis=1)[:, : min(AROUND, len(K) - 1)]
+    median = np.median(around[:, 0])
+    beside = np.minimum(around[:, -1:], around[:, -1])
+    near = NEAR**2 * np.minimum(median, beside)
     found = {}
-    for i, j in np.argwhere(np.triu(square <= max(near, EXACT * norm2))).tolist():
+    for i, j in np.argwhere(
+        np.triu(square <= np.maximum(near, EXACT * norm2))
+    ).tolist():
         same = bool(square[i, j] <= EXACT * norm2)
         why = "the same subspace" if same else "nearly the same subspace"
         found[i, j] = Copy(i, j, why, same)

@@ -26,6 +26,7 @@ from grassmann_classify.rows import (
     Method,
     asked_for,
     check_asked,
+    is_coding,
     is_tried_first,
 )
 from grassmann_classify.search import Outcome, attempt, search
@@ -109,7 +110,7 @@ def coding_of(rows, settings):
     found = [
         row.predict
         for row in rows
-        if asked_for(row.name, settings.methods) and re.match("k?g[SL]C, lab", row.name)
+        if asked_for(row.name, settings.methods) and is_coding(row.name)
     ]
     return tuple(dict.fromkeys(found))
 

@@ -1,12 +1,13 @@
-"""Learn a model from labelled sets, and answer sets without labels.
+"""Learn a model from labelled sets: the function fit.
 
 The model is the best of the compared rows. It keeps what its row compares new sets
 with, its choices, and nothing that was fitted: the estimator is fitted anew whenever a
-model is made, so that a file, or more labelled sets, cannot contradict it. Labels come
-back as they were given: numbers, strings or bools, all of one type.
+model is made, so that a file, or more labelled sets, cannot contradict it. If its row
+does not code, it keeps a second model that does, which says why. Labels come back as
+they were given: numbers, strings or bools, all of one type.
 """
 
-from collections import namedtuple
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,16 +15,27 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method, videos_of
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe, clip_names, pictures_of
-from grassmann_classify.copies import copies
+from grassmann_classify.clips import (
+    Clip,
+    Recipe,
+    check_any,
+    clip_names,
+    in_both,
+    pictures_of,
+)
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
-from grassmann_classify.messages import first_of, plural, printable, to_stderr, told
+from grassmann_classify.messages import plural, to_stderr, told
 from grassmann_classify.own import own
 from grassmann_classify.points import Reader, of_one_type, reader_of
-from grassmann_classify.reasons import BECAUSE, explained, labelled, of_class
 from grassmann_classify.recipes import Inputs, base_of, recipes_of
-from grassmann_classify.rows import LEARNED, estimator_of
+from grassmann_classify.rows import (
+    ESTIMATORS,
+    LEARNED,
+    estimator_of,
+    is_coding,
+    most_telling,
+)
 from grassmann_classify.settings import (
     MOST_P,
     Rule,
@@ -31,7 +43,7 @@ from grassmann_classify.settings import (
     candidate_points,
     is_own,
 )
-from grassmann_sc import checks, estimators, files, tuning
+from grassmann_sc import checks, files, tuning
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
     "lam": Rule(float, least=0),
@@ -54,19 +66,6 @@ PARAMETERS = {  # what rows choose, or are told, of their estimators
     "size": Rule(int, least=1, many=True, optional=True),
 }
 
-# names: of the n sets that were answered; labels (n,); scores (n, n_classes),
-# probabilities where the row has them; failed: {name: why} of the clips without
-# answer; p_values (n, n_classes) of the classes and known (n,) of being of any, of
-# rows that code, else None; because: in words, the labelled sets of its class that
-# explain each, or the nearest sets, "" where the row compares with none; runner_up
-# (n,): the classes with the next score; instead: in words, what speaks for these;
-# reasons: [(what speaks for the label, for the runner-up), ...], as reasons.of_class
-Answers = namedtuple(
-    "Answers",
-    "names labels scores classes failed p_values known because runner_up instead reasons",
-    defaults=(None,) * 6,
-)
-
 
 @dataclass(repr=False)
 class Model:
@@ -77,7 +76,9 @@ class Model:
     see points.Reader; chosen: what was chosen, in words; score: the share that was
     right in the cross-validation in which it was chosen, on `judged` sets. labels (N,);
     names (N,) of the sets, clips (N,) of theirs, groups (N,) or None; pictures: small
-    images (N,) in uint8, None where there is none, or None; atoms: learned ones.
+    images (N,) in uint8, None where there is none, or None; atoms: learned ones. coder:
+    the Model of the same sets that codes, where this one does not; None if it does, or
+    if no row that codes could learn the sets.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes.
@@ -98,6 +99,7 @@ class Model:
     judged: int
     pictures: list | None = None
     atoms: np.ndarray | None = None
+    coder: "Model | None" = None
 
     def __post_init__(self):
         if not isinstance(self.points, np.ndarray):
@@ -107,7 +109,7 @@ class Model:
         self.estimator = self._new_estimator()
         self.estimator.fit(self.reader.labelled(self.prepared), place)
         self.left_out = None
-        if isinstance(self.estimator, estimators.CodingClassifier):
+        if is_coding(self.method):
             of_set = [
                 None if of is None else np.array(of) for of in (self.groups, self.clips)
             ]
@@ -122,6 +124,15 @@ class Model:
                 init=self.atoms, n_atoms=len(self.atoms), max_iter=0, lam_scale=None
             )
         return found
+
+    @property
+    def coding(self):
+        """The Model that says why: this one if its row codes, else its coder."""
+        return self if is_coding(self.method) else self.coder
+
+    def asked(self, points):
+        """What the estimator is asked of new points, as the reader makes them."""
+        return self.reader.asked(self.reader.prepared(points), self.prepared)
 
     @property
     def shape(self):
@@ -151,33 +162,59 @@ def everything(n):
 
 
 def learn(collection, inputs, recipe, settings, clips=()):
-    """The Model of the best row in cross-validation, on all sets of a Collection.
+    """The Model of the row that answers, rows.most_telling, on all sets of a Collection.
 
-    clips: those of the sets, of which the Model keeps small images.
+    Its coder is the best row that codes, of plain subspaces if none is asked for. clips:
+    those of the sets, of which the Model keeps small images.
     """
     n = len(collection.label)
     label = files.labels_to_keep(collection.label, n, "sets")
     place = np.unique(label, return_inverse=True)[1]
     split = everything(n)
     (group,) = say_kept_together(collection, [split])
-    best = None
-    rows = evaluate(inputs, place, group, *split, every_method(inputs), settings)
-    for row in rows:
+    data = inputs, place, group, split
+    rows, failed = _succeeded(*data, settings)
+    if not rows:
+        raise ValueError(f"all rows failed: {failed}")
+    best = rows[most_telling({name: row.shares for name, row in rows.items()})]
+    coder = None
+    if not is_coding(best.method.name):
+        coding = {name: row for name, row in rows.items() if is_coding(name)}
+        if not coding:
+            asked = copy.copy(settings)
+            asked.methods = [name for name in ESTIMATORS if is_coding(name)][:2]
+            asked.kernels = False
+            coding, _ = _succeeded(*data, asked)
+        if coding:
+            first = most_telling({name: row.shares for name, row in coding.items()})
+            coder = model_of(coding[first], *_by(coding[first], inputs, recipe))
+    collection, recipe = _by(best, inputs, recipe)
+    pictures = pictures_of(collection.names, collection.clip, clips, recipe.key)
+    return model_of(best, collection, recipe, pictures, coder)
+
+
+def _succeeded(inputs, place, group, split, settings):
+    """({name: Outcome of its row}, why the last of the others failed)."""
+    found = {}
+    failed = None
+    for row in evaluate(inputs, place, group, *split, every_method(inputs), settings):
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
-        # a mean of the same shares in another order differs by rounding
-        better = best is None or round(row.score - best.score, 12) > 0
-        best = row if row.failed is None and better else best
-    if best is None:
-        raise ValueError(f"all rows failed: {row.failed}")
-    chosen = best.chosen.get("recipe")
-    if chosen is not None:
-        recipe = inputs.recipes[chosen]
-        collection = inputs.by(chosen)
-    return model_of(best, collection, recipe, clips)
+        if row.failed is None:
+            found[row.method.name] = row
+        failed = row.failed or failed
+    return found, failed
 
 
-def model_of(row, collection, recipe, clips=()):
+def _by(row, inputs, recipe):
+    """(The Collection, its Recipe) of the recipe that a row chose, else this one."""
+    chosen = row.chosen.get("recipe")
+    if chosen is None:
+        return inputs.collection, recipe
+    return inputs.by(chosen), inputs.recipes[chosen]
+
+
+def model_of(row, collection, recipe, pictures=None, coder=None):
     """The Model of a search.Outcome, learned from all sets of a Collection."""
     reader = reader_of(row.method, row.chosen, recipe.arma or recipe.stack)
     parameters, atoms = _parameters_of(row)
@@ -198,8 +235,9 @@ def model_of(row, collection, recipe, clips=()):
         told(row.chosen),
         float(row.score),
         n,
-        pictures_of(names, collection.clip, clips, recipe.key),
+        pictures,
         atoms,
+        coder,
     )
 
 
@@ -217,207 +255,6 @@ def _parameters_of(row):
     if learned.coding == "sparse":
         chosen["grassmanndictionary__lam"] = learned.lam_
     return chosen, learned.components_
-
-
-def more(model, collection, clips):
-    """A Model that has learned the sets of a Collection too, built from these clips.
-
-    Nothing is chosen again: it is the one that the same choices make of all sets. Sets
-    that it has already are passed over.
-    """
-    if model.atoms is not None:
-        raise ValueError(
-            f"model must be of a row without learned atoms, got {model.method}"
-        )
-    labels = files.labels_to_keep(collection.label, len(collection.label), "sets")
-    if labels.dtype.kind != model.labels.dtype.kind:
-        raise TypeError(
-            f"labels must be of the type of the model's, as {model.classes[0]!r}, got "
-            f"{labels[0]!r}"
-        )
-    points = model.reader.points(collection)
-    new = _new_sets(model, points, collection.names)
-    if isinstance(points, np.ndarray):
-        points = points[new].astype(model.points.dtype, copy=False)
-        points = checks.joined([model.points, points])
-    else:
-        points = [*model.points, *(points[i] for i in new)]
-    pictures = model.pictures
-    if pictures is not None:
-        key = model.recipe.key
-        given = collection.names, collection.clip, clips, key, new
-        pictures = [*pictures, *pictures_of(*given)]
-    groups = None
-    if model.groups is not None and collection.group is not None:
-        groups = [*model.groups, *(str(collection.group[i]) for i in new)]
-    elif model.groups is not None or collection.group is not None:
-        which = "added" if collection.group is None else "first"
-        core.warn(f"groups are passed over: the {which} sets have none")
-    names, of_clips = _names_apart(model, collection, new)
-    return replace(
-        model,
-        points=points,
-        labels=np.concatenate([model.labels, labels[new]]),
-        names=[*model.names, *names],
-        clips=[*model.clips, *of_clips],
-        groups=groups,
-        pictures=pictures,
-    )
-
-
-def _new_sets(model, points, names):
-    """Indices of the points that the Model has not yet; warns of the others."""
-    n = len(model.labels)
-    found = copies(*_joined(model.points, points))
-    found = [one for one in found if one.i < n <= one.j]
-    whole = {one.j - n for one in found if one.same}
-    near = [one for one in found if one.j - n not in whole]
-    if whole:
-        listed = first_of([names[j] for j in sorted(whole)], ", ")
-        core.warn(f"passed over {len(whole)} that the model has already: {listed}")
-    if near:
-        listed = first_of(
-            [f"{names[one.j - n]} and {model.names[one.i]}: {one.why}" for one in near],
-            "; ",
-        )
-        core.warn(f"{plural(len(near), 'pair')} of copies: {listed}")
-    new = [j for j in range(len(names)) if j not in whole]
-    if not new:
-        raise ValueError(
-            f"sets must hold one that the model has not already, got {len(names)} that it "
-            "has"
-        )
-    return new
-
-
-def _joined(points, more):
-    """Both as what copies takes: (bases, None) or (None, rows)."""
-    if isinstance(points, np.ndarray):
-        more = more.astype(points.dtype, copy=False)
-        return checks.joined([points, more]), None
-    rows = [one.reshape(len(one), -1) for one in of_one_type([*points, *more])]
-    return None, rows
-
-
-def _names_apart(model, collection, new):
-    """Names of new sets and of their clips, others than those that the Model has."""
-    taken = {*model.clips}
-    apart = {}
-    whose = clip_names(collection.names, collection.clip)
-    names = []
-    for i in new:
-        clip = whose[i]
-        if clip not in apart:
-            k = 2
-            apart[clip] = clip
-            while apart[clip] in taken:
-                apart[clip] = f"{clip} ({k})"
-                k += 1
-        names.append(apart[clip] + collection.names[i][len(clip) :])
-    return names, [apart[whose[i]] for i in new]
-
-
-def answers_of(model, collection):
-    """Answers for the sets of a Collection, one by one if they fail together."""
-    try:
-        return _answers(model, collection)
-    except ValueError as error:
-        if len(collection.names) == 1:
-            (name,) = collection.names
-            failed = {name: printable(error), **collection.unread}
-            n_classes = len(model.classes)
-            return Answers(
-                [], model.classes[:0], np.empty((0, n_classes)), model.classes, failed
-            )
-    found = [
-        answers_of(model, _one(collection, i)) for i in range(len(collection.names))
-    ]
-    failed = {name: why for one in found for name, why in one.failed.items()}
-    done = [one for one in found if one.names] or found[:1]
-    together = {
-        name: None if values[0] is None else np.concatenate(values)
-        for name, values in zip(Answers._fields, zip(*done))
-        if name not in ("classes", "failed")
-    }
-    together["names"] = sum((one.names for one in done), [])
-    return Answers(
-        classes=model.classes, failed={**collection.unread, **failed}, **together
-    )
-
-
-def _answers(model, collection):
-    points = model.reader.points(collection)
-    return answers_to(model, points, collection.names, dict(collection.unread))
-
-
-def answers_to(model, points, names, unread):
-    """Answers for points as the Reader of a model makes them, of sets of these names."""
-    estimator = model.estimator
-    queries = model.reader.asked(model.reader.prepared(points), model.prepared)
-    scores = getattr(estimator, "predict_proba", None)
-    scores = estimator.decision_function(queries) if scores is None else scores(queries)
-    scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-    places = np.searchsorted(estimator.classes_, estimator.predict(queries))
-    p_values = (None, None)
-    if model.left_out is not None:
-        p_values = estimator.p_values(queries, left_out=model.left_out)
-    others = np.array(scores, float)
-    others[np.arange(len(others)), places] = -np.inf
-    second = others.argmax(axis=1)
-    own, other = _reasons(model, queries, places, second)
-    reasons = np.empty(len(own), object)
-    reasons[:] = [*zip(own, other)]
-    known_as = [*map(labelled, model.names, model.labels)]
-    because, instead = (
-        np.array([explained(known_as, one) for one in of_all], object)
-        for of_all in (own, other)
-    )
-    return Answers(
-        names,
-        model.classes[places],
-        scores,
-        model.classes,
-        unread,
-        *p_values,
-        because,
-        model.classes[second],
-        instead,
-        reasons,
-    )
-
-
-def _reasons(model, queries, places, second):
-    """What speaks for the classes answered, and for the runners-up, as of_class gives it.
-
-    The nearest labelled sets of rows that do not code, for no runner-up.
-    """
-    none = [[] for _ in range(len(queries))]
-    if isinstance(model.estimator, estimators.CodingClassifier):
-        shares = model.estimator.explain(queries)
-        index = model.estimator.index_
-        return of_class(shares, index, places), of_class(shares, index, second)
-    if model.reader.reads in ("gram", "kernels"):
-        order = np.argsort(-queries, axis=1, kind="stable")[:, :BECAUSE]
-        nearest = np.take_along_axis(queries, order, axis=1)
-        pairs = zip(order.tolist(), nearest.tolist())
-        return [[*zip(*one)] for one in pairs], none
-    return none, none
-
-
-def _one(collection, i):
-    sets = collection.sets and collection.sets[i : i + 1]
-    return collection._replace(
-        X=collection.X[i : i + 1],
-        spectra=collection.spectra and [A[i : i + 1] for A in collection.spectra],
-        sets=sets,
-        names=collection.names[i : i + 1],
-        unread={},
-    )
-
-
-def kinds_of_scores(model):
-    """Are the scores of a model's answers "probability" or "score"?"""
-    return "probability" if hasattr(model.estimator, "predict_proba") else "score"
 
 
 def fit(sets, labels, groups=None, *, recipe=None, settings=None):
@@ -444,7 +281,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     checks.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
-    clips = _clips_of("set", sets, labels, groups)
+    clips = clips_of("set", sets, labels, groups)
     collection = build_all(clips, recipe, keep_rows=True, strict=True)
     recipes = None
     if not fixed:
@@ -454,22 +291,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     return learn(collection, inputs, recipe, settings, clips)
 
 
-def add(model, sets, labels, groups=None):
-    """The Model that has learned more labelled sets too, also of new classes.
-
-    Nothing is chosen again: its answers are those of a model that the same choices make
-    of all sets. Sets that it has already are passed over, with a warning; sets with a
-    group that it has are of that group. Atoms must not have been learned. sets, labels,
-    groups: as in fit; the labels are of the same type. The model is not changed.
-    """
-    _check_model(model)
-    checks.check_sequence(sets, "sets", "arrays of frames")
-    labels = files.labels_to_keep(labels, len(sets), "sets")
-    clips = _clips_of("added set", sets, labels, groups)
-    return more(model, build_new(model, clips, strict=True), clips)
-
-
-def _clips_of(name, sets, labels, groups):
+def clips_of(name, sets, labels, groups):
     """The Clips of arrays of frames; groups are named by their strings."""
     if groups is None:
         groups = [None] * len(sets)
@@ -487,23 +309,45 @@ def _clips_of(name, sets, labels, groups):
     ]
 
 
-def predict(model, sets):
-    """Answers of a Model for sets of frames; labels have the type given to fit."""
-    _check_model(model)
-    checks.check_sequence(sets, "sets", "arrays of frames")
-    if not len(sets):
-        raise ValueError("sets must hold at least one set, got none")
-    clips = [
-        Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
-    ]
-    return answers_of(model, build_new(model, clips))
-
-
-def _check_model(model):
+def check_model(model):
+    """TypeError unless it is a Model."""
     if not isinstance(model, Model):
         raise TypeError(
             f"model must be a Model, as fit and load give it, got {model!r}"
         )
+
+
+def build_both(model, clips, cache=None, strict=False):
+    """(The Collection of clips for a model, that for its coder).
+
+    The second is None without a coder, or if it can take none of the clips.
+    """
+    collection = build_new(model, clips, cache, strict)
+    coder = model.coder
+    if coder is None:
+        return collection, None
+    has_rows = coder.reader.takes_subspaces or collection.sets is not None
+    high = collection.X.shape[2] >= coder.shape[1]
+    if coder.recipe == model.recipe and has_rows and high:
+        return collection, collection
+    try:
+        return collection, build_new(coder, clips, cache, strict)
+    except ValueError as error:
+        if strict:
+            raise
+        to_stderr(f"no clip can be coded: {error}")
+        return collection, None
+
+
+def build_to_add(model, clips, cache=None, strict=False):
+    """build_both of the clips that the model and its coder can take; ValueError if none."""
+    collection, to_code = build_both(model, clips, cache, strict)
+    if model.coder is not None:
+        if to_code is None:
+            raise ValueError(f"clips must be those that {model.coder.method} can take")
+        collection, to_code = in_both(collection, to_code)
+        check_any(collection.names, collection.unread)
+    return collection, to_code
 
 
 def build_new(model, clips, cache=None, strict=False):

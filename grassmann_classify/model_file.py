@@ -5,18 +5,20 @@ loaded. Functions of the user's own run only if whoever loads the file names the
 """
 
 import dataclasses
+import json
 import typing
 from pathlib import Path
 
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.answers import answered
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.clips import Recipe
-from grassmann_classify.model import PARAMETERS, Model, answers_to
+from grassmann_classify.model import PARAMETERS, Model
 from grassmann_classify.own import Own, own
 from grassmann_classify.points import Reader
-from grassmann_classify.rows import estimator_of
+from grassmann_classify.rows import estimator_of, is_coding
 from grassmann_classify.settings import (
     DESCRIPTORS,
     GIVEN,
@@ -28,7 +30,10 @@ from grassmann_classify.settings import (
 from grassmann_sc import checks, files, kernels
 
 # The arrays of a file: kinds of dtype and shape, in which a letter is the same number
-# everywhere. A model has bases, or rows of which offset tells where each set's begin.
+# everywhere. A model has bases, or rows of which offset tells where each set's begin;
+# so has its coder, whose arrays have CODER before their names.
+CODER = "coder_"
+OF_CODER = {"bases", "rows", "offset"}
 PARTS = {
     "model": ("U", ()),  # JSON
     "labels": ("biufUS", ("N",)),
@@ -43,6 +48,8 @@ PARTS = {
     "pixels": ("u", ("n_pixels",)),
     "sides": ("i", ("N", 2)),
 }
+PARTS |= {CODER + part: PARTS[part] for part in OF_CODER}
+OF_SETS = {"labels", "names", "clips", "groups"}  # what a model shares with its coder
 NEEDED = {"model", "labels", "names", "clips"}
 MOST = 10**5  # frames, rows and pixels a side: a recipe of more would fill the memory
 JSON = "recipe reader frame method parameters chosen score judged".split()
@@ -52,24 +59,20 @@ READS += ("frames", "mean", "moments")
 
 def save(path, model):
     """Write a Model to this path, whole or not at all."""
-    recipe = dataclasses.asdict(model.recipe)
-    reader = dataclasses.asdict(model.reader) | {"kernel": _described(model.reader)}
-    content = {name: getattr(model, name) for name in JSON}
-    content |= {"recipe": recipe, "reader": reader}
+    content = _content(model)
+    content["coder"] = model.coder and _content(model.coder)
     arrays = {
         "model": files.as_json(content),
         "labels": model.labels,
         "names": np.array(model.names, str),
         "clips": np.array(model.clips, str),
+        **_arrays_of_points(model),
     }
+    if model.coder is not None:
+        of_coder = _arrays_of_points(model.coder)
+        arrays |= {CODER + part: array for part, array in of_coder.items()}
     if model.groups is not None:
         arrays["groups"] = np.array(model.groups, str)
-    if isinstance(model.points, np.ndarray):
-        arrays["bases"] = model.points
-    else:
-        kind = "videos" if model.reader.reads == "videos" else "rows"
-        arrays[kind] = np.concatenate(model.points)
-        arrays["offset"] = np.cumsum([0, *map(len, model.points)], dtype=np.int64)
     if model.atoms is not None:
         arrays["atoms"] = model.atoms
     if model.pictures is not None:
@@ -77,6 +80,21 @@ def save(path, model):
         arrays["sides"] = np.array([p.shape for p in shown], np.int64)
         arrays["pixels"] = np.concatenate([p.ravel() for p in shown])
     files.write_arrays(path, "model", arrays)
+
+
+def _content(model):
+    """What JSON keeps of a Model."""
+    content = {name: getattr(model, name) for name in JSON}
+    reader = dataclasses.asdict(model.reader) | {"kernel": _described(model.reader)}
+    return content | {"recipe": dataclasses.asdict(model.recipe), "reader": reader}
+
+
+def _arrays_of_points(model):
+    if isinstance(model.points, np.ndarray):
+        return {"bases": model.points}
+    kind = "videos" if model.reader.reads == "videos" else "rows"
+    offset = np.cumsum([0, *map(len, model.points)], dtype=np.int64)
+    return {kind: np.concatenate(model.points), "offset": offset}
 
 
 def _described(reader):
@@ -96,18 +114,37 @@ def load(path, functions=(), *, name="path"):
     checks.check_sequence(functions, "functions", "names")
     arrays = arrays_of(path, name)
     with files.refuse_damaged(path, "model", name):
-        content = files.read_named(arrays.pop("model"), "model", JSON)
-        content["recipe"] = _recipe(content["recipe"])
-        content["reader"], needed = _reader(content["reader"])
-    if is_own(content["recipe"].features):
-        recipe = content["recipe"]
+        content = _read_json(arrays.pop("model"))
+    for part in filter(None, (content, content["coder"])):
+        _allow_functions(path, part, functions)
+    with files.refuse_damaged(path, "model", name):
+        return _models(content, arrays)
+
+
+def _read_json(array):
+    """The checked JSON of a model, whose coder is None in files of before there was one."""
+    content = json.loads(str(array))
+    if isinstance(content, dict):
+        content.setdefault("coder", None)
+    content = files.check_names(content, "model", [*JSON, "coder"])
+    if content["coder"] is not None:
+        files.check_names(content["coder"], "coder", JSON)
+    for part in filter(None, (content, content["coder"])):
+        part["recipe"] = _recipe(part["recipe"])
+        part["reader"], part["needed"] = _reader(part["reader"])
+    return content
+
+
+def _allow_functions(path, content, functions):
+    """Put in the functions of the user's own that a model needs, if they may run."""
+    recipe = content["recipe"]
+    needed = content["needed"]
+    if is_own(recipe.features):
         needed = [*needed, ("--features", recipe.features, recipe.source)]
     for option, function, source in needed:
         found = _allowed(path, option, function, source, functions)
         if option == "--kernel":
             content["reader"].kernel = found
-    with files.refuse_damaged(path, "model", name):
-        return _model(content, arrays)
 
 
 def is_model(path):
@@ -221,7 +258,28 @@ def _reader(content):
     return Reader(**content, kernel=kernel), needed
 
 
-def _model(content, arrays):
+def _models(content, arrays):
+    """The Model of the parts of a file, with its coder."""
+    of_coder = {
+        part.removeprefix(CODER): arrays.pop(part)
+        for part in [*arrays]
+        if part.startswith(CODER)
+    }
+    coder = None
+    if content["coder"] is not None:
+        if is_coding(content["method"]) or not is_coding(content["coder"]["method"]):
+            raise ValueError(
+                "coder must be of a row that codes, and there if the model's does not, "
+                f"got {content['coder']['method']!r} beside {content['method']!r}"
+            )
+        shared = {part: arrays[part] for part in OF_SETS & arrays.keys()}
+        coder = _model(content["coder"], of_coder | shared)
+    elif of_coder:
+        raise ValueError(f"coder must be there for {', '.join(sorted(of_coder))}")
+    return _model(content, arrays, coder)
+
+
+def _model(content, arrays, coder=None):
     """The Model of the parts of a file, which are checked against each other."""
     sizes = {}
     for part, array in arrays.items():
@@ -268,8 +326,9 @@ def _model(content, arrays):
         check_value(content["judged"], "judged", Rule(int, least=1)),
         _pictures(arrays),
         arrays.get("atoms"),
+        coder,
     )
-    answers_to(model, model.points[:1], model.names[:1], {})  # or the row reads others
+    answered(model, model.asked(model.points[:1]))  # or the row reads others
     return model
 
 

@@ -1,5 +1,7 @@
 """Which labelled sets speak for an answer, and which classes are possible."""
 
+import numpy as np
+
 from grassmann_sc import tuning
 
 BECAUSE = 3  # sets named as what explains another
@@ -30,17 +32,31 @@ def labelled(name, label):
     return name if name.startswith(f"{label}/") else f"{name} ({label})"
 
 
+def any_of(classes):
+    """In words, all of these classes."""
+    return "; ".join(map(str, classes))
+
+
 def possible_classes(found, coverage):
     """In words, the classes that each of the Answers can have at this coverage.
 
-    "" of rows that do not code. A class is out if its p-value is at most 1 - coverage.
+    "" where no model codes. A class is out if its p-value is at most 1 - coverage.
     """
     if found.p_values is None:
         return [""] * len(found.names)
     level = tuning.level_of(coverage)
-    return [
-        UNLIKE
-        if known <= level
-        else "; ".join(map(str, found.classes[p_values > level])) or "none"
-        for p_values, known in zip(found.p_values, found.known)
-    ]
+    words = []
+    for p_values, known in zip(found.p_values, found.known):
+        possible = any_of(found.classes[p_values > level]) or "none"
+        if np.isnan(known):
+            possible = ""
+        words.append(UNLIKE if known <= level else possible)
+    return words
+
+
+def differs(found):
+    """Where the model that codes says another class than the label (n,), of Answers."""
+    if found.coded is None:
+        return [False] * len(found.names)
+    pairs = zip(found.coded, found.labels.tolist())
+    return [coded is not None and coded != label for coded, label in pairs]

@@ -34,12 +34,13 @@ LIMITS = {
 # predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
 # ends: {parameter: option to try} of the choices at an end of their grid; score: the
 # share that is right in cross-validation; failed: why there is none of these, or None;
-# warned: the warnings of candidates; p: the best dimension, where a spectrum was chosen.
+# warned: the warnings of candidates; p: the best dimension, where a spectrum was chosen;
+# shares (n,): how often each set was right in cross-validation, NaN if it was not asked.
 Outcome = namedtuple(
     "Outcome",
     "method estimator queries predicted chosen left_out ends score "
-    "failed seconds warned p",
-    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, (), None],
+    "failed seconds warned p shares",
+    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, (), None, None],
 )
 
 
@@ -91,7 +92,9 @@ def search(method, searched, at, task):
     }
     ends |= inputs.end_of_stacks(chosen.get("recipe"))
     left_out = _left_out(method, choice)
-    return Outcome(method, *fitted, chosen, left_out, ends, choice.score, p=p)
+    shares = choice.shares[choice.gram, choice.parameters]
+    told_of = chosen, left_out, ends, choice.score
+    return Outcome(method, *fitted, *told_of, p=p, shares=shares)
 
 
 def _grow(beyond, method, chosen, searched, task):

@@ -14,6 +14,7 @@ from grassmann_classify.evaluation import all_answers, successes
 from grassmann_classify.messages import plural, printable, to_stderr, told
 from grassmann_classify.reasons import UNLIKE
 from grassmann_classify.rows import slug
+from grassmann_classify.tables import compared
 from grassmann_sc import plots
 
 PICTURED_ATOMS = 40
@@ -90,10 +91,10 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
 
     That is what a coding method with the same answer tells.
     """
-    name, found = max(
-        results.items(),
-        key=lambda item: np.mean([one["accuracy"] for one in successes(item[1])] or -1),
-    )
+    name = compared(results, pairs).first
+    if name is None:
+        return
+    found = results[name]
     wrong = {}
     for k, (split, (_, test)) in enumerate(zip(found, pairs)):
         answers_of = [] if split["failed"] else zip(test, split["predicted"])
@@ -195,10 +196,10 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
 
 def save_sheet_of_answers(out, options, model, new, collection, found, possible):
     """New clips, the least sure first, with what speaks for label and runner-up."""
-    if model.pictures is None or not len(found.names):
+    if model.pictures is None or found.ahead is None or not len(found.names):
         return
-    scores = np.sort(found.scores, axis=1)
-    order = np.argsort(scores[:, -1] - scores[:, -2], kind="stable")[:PICTURED]
+    # those that the model that codes cannot take, whose ahead is NaN, come last
+    order = np.argsort(found.ahead, kind="stable")[:PICTURED]
     place = {name: i for i, name in enumerate(collection.names)}
     first = [place[found.names[i]] for i in order]
     key = model.recipe.key

@@ -6,6 +6,7 @@ import numpy as np
 
 from grassmann_classify.evaluation import successes
 from grassmann_classify.messages import plural, tell, told
+from grassmann_classify.rows import most_telling
 from grassmann_sc import tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
@@ -124,8 +125,9 @@ def _of_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
-# first: the name of the best row; behind: {row: points behind the first}; p_values: {row:
-# p-value} or None; test: the name of the test; why: the reason if there are no p-values
+# first: the row of rows.most_telling; behind: {row: points behind the first, negative
+# where it is ahead by chance}; p_values: {row: p-value} or None; test: the name of the
+# test; why: the reason if there are no p-values
 Comparison = namedtuple("Comparison", "first behind p_values test why")
 
 
@@ -142,7 +144,7 @@ def compared(results, pairs):
     }
     # means of the same shares in another order differ by rounding
     mean = {name: round(float(found.mean()), 12) for name, found in share.items()}
-    first = max(mean, key=mean.get, default=None)
+    first = most_telling(share) if share else None
     behind = {
         name: share[first] - found for name, found in share.items() if name != first
     }

@@ -10,7 +10,12 @@ import grassmann_sc as core
 from grassmann_classify import recipes
 from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
-from grassmann_classify.check import suspects_among
+from grassmann_classify.check import (
+    ODD,
+    accusing,
+    shared_with_nearest,
+    suspects_among,
+)
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.clusters import clusters_of
 from grassmann_classify.copies import Copy, across, copies
@@ -90,7 +95,9 @@ def test_exchanged_labels_come_first(tmp_path, capsys):
     n_worse = sum(float(row["suspicion"]) > 0 for row in found["suspects"])
     assert f"{n_worse} labels of 32 for which less speaks than for another" in told
     assert 2 <= n_worse < 6
-    assert "set 3: 0? It is explained by set " in told
+    (row,) = [row for row in first if row["clip"] == "set 3"]
+    score = f"{float(row['suspicion']):.2f}"
+    assert f"set 3: 0? {score}. It is explained by set " in told
     assert (tmp_path / "out" / "suspects.png").exists()
 
 
@@ -109,8 +116,12 @@ def test_the_page_has_the_suspects_and_the_copies(tmp_path):
         for table in re.findall("<table>(.*?)</table>", page)
     ]
     suspects = [row for row in found["suspects"] if float(row["suspicion"]) > 0]
-    header = ["clip", "label", "suspected", "because"]
-    assert tables[0] == [header, *([row[name] for name in header] for row in suspects)]
+    header = ["clip", "label", "suspected", "suspicion", "because"]
+    assert tables[0][0] == header and len(tables[0]) == len(suspects) + 1
+    for row, cells in zip(suspects, tables[0][1:]):
+        score = float(cells.pop(3))
+        assert score == pytest.approx(float(row.pop("suspicion")), abs=0.006)
+        assert cells == [*row.values()]
     assert tables[1] == [[*found["copies"][0]], [*found["copies"][0].values()]]
     assert len(tables) == 2 and len(suspects) >= 2
 
@@ -122,6 +133,52 @@ def test_right_labels_are_not_suspect(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "0 labels of 32 for which" in told and "0 pairs of copies" in told
     assert not (tmp_path / "out" / "suspects.png").exists()
+
+
+def test_noise_is_explained_by_nothing_and_accused_of_nothing(tmp_path, capsys):
+    sets, label = sets_of()
+    wrong = label.copy()
+    wrong[17] = 0
+    rng = np.random.default_rng(7)
+    for i in (5, 22):
+        sets[i] = rng.standard_normal(sets[i].shape)
+    shared = shared_with_nearest(collection_of(sets, label))
+    assert np.flatnonzero(shared < ODD).tolist() == [5, 22]
+    assert np.median(shared) == pytest.approx(1)
+    data = stacked(tmp_path / "data.npz", sets, wrong)
+    found = checked(tmp_path / "out", data, "--p", "4", "--no-pictures")
+    for row in found["suspects"]:
+        nothing = row["clip"] in ("set 5", "set 22")
+        assert (row["because"] == "nothing") == (row["suspected"] == "") == nothing
+    told = capsys.readouterr().out
+    assert (
+        "2 clips explained by nothing, sharing with their nearest less than 50 %"
+        in told
+    )
+    assert f"  set 5: {100 * shared[5]:.0f} %\n" in told and "set 5: 0?" not in told
+    assert "set 17: 2?" in told
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"<td>set 22</td><td>2</td><td>{100 * shared[22]:.0f} %</td>" in page
+
+
+def test_two_suspects_that_accuse_each_other_are_named_once(tmp_path, capsys):
+    """Two classes of two: nobody knows which label of the mixed pairs is wrong."""
+    assert accusing([[(1, 0.2)], [(2, 0.1), (0, 0.3)], [(1, 0.3)], []], [2, 0, 1]) == [
+        (0, 1),
+        (1, 2),
+    ]
+    assert accusing([[(1, 0.2)], [(0, 0.3)]], [0]) == []
+    assert accusing([[(1, 0.2)], [(2, 0.3)], []], [0, 1, 2]) == []
+    sets, label = sets_of()
+    pair = np.random.default_rng(3).standard_normal((3, 36))
+    for i in (3, 12):  # alike, and like no other; one has the label 0, one 1
+        made = np.random.default_rng(i).standard_normal((N_FRAMES, 3)) @ pair
+        sets[i] = 100 + 40 * made.reshape(N_FRAMES, 6, 6)
+    data = stacked(tmp_path / "data.npz", sets, label)
+    checked(tmp_path / "out", data, "--p", "3", "--no-pictures")
+    words = "set 3 and set 12 accuse each other: one of the two labels may be right"
+    assert f"  {words}\n" in capsys.readouterr().out
+    assert words in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_copies_are_the_same_nearly_the_same_or_share_frames():

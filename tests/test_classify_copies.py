@@ -6,7 +6,7 @@ import pytest
 from grassmann_classify.building import build_all
 from grassmann_classify.check import suspects_among
 from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.copies import COMMON, Copy, copies
+from grassmann_classify.copies import COMMON, Copy, copies, copies_of
 from grassmann_classify.model import inputs_for
 from grassmann_classify.settings import Settings
 
@@ -46,6 +46,48 @@ def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
     sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
     assert all(one.same for one in copies(sets=sets)) and len(copies(sets=sets)) == 3
     assert [one[:2] for one in copies(sets=sets, clip=[0, 0, 1])] == [(0, 2), (1, 2)]
+
+
+def videos(n=12, seed=0):
+    """Sets of twelve frames of 100 pixels: a strong look, faint noise of its own."""
+    rng = np.random.default_rng(seed)
+    return [
+        rng.standard_normal((12, 3)) @ rng.standard_normal((3, 100))
+        + 0.02 * rng.standard_normal((12, 100))
+        for _ in range(n)
+    ]
+
+
+def pairs_of(sets, **more):
+    clips = [Clip(f"{i}", i % 2, None, [one]) for i, one in enumerate(sets)]
+    made = build_all(clips, Recipe(10, fewer=True), keep_rows=True)
+    return [one[:2] for one in copies_of(made._replace(**more))]
+
+
+def test_a_set_that_was_encoded_again_is_a_copy():
+    """Its faint directions are others; without their weights it would be missed."""
+    sets = videos()
+    rng = np.random.default_rng(1)
+    sets.append(sets[4] + 0.05 * rng.standard_normal((12, 100)))
+    assert pairs_of(sets) == [(4, 12)]
+    assert pairs_of(sets, spectra=None) == []
+
+
+def test_sets_before_one_background_are_no_copies():
+    """More than half are of other scenes; those of one scene are alike one another."""
+    rng = np.random.default_rng(2)
+    scene = 20 * rng.standard_normal(100)
+    sets = [scene + one for one in videos(6, seed=3)]
+    sets += videos(9, seed=4)
+    assert pairs_of(sets) == []
+    sets[2] = sets[1] + 0.05 * rng.standard_normal((12, 100))
+    assert pairs_of(sets) == [(1, 2)]
+
+
+def test_more_copies_of_one_set_do_not_hide_one_another():
+    sets = videos()
+    sets += [sets[0] + 1e-3 * np.eye(12, 100) * k for k in (1, 2)]
+    assert pairs_of(sets) == [(0, 12), (0, 13), (12, 13)]
 
 
 def suspects_of(sets, labels, groups=None):

@@ -22,6 +22,7 @@ from PIL import Image
 import grassmann_sc as core
 from grassmann_classify import add, fit, load, model_file, own, predict, save
 from grassmann_classify.__main__ import main
+from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.baseline_rows import every_method, is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, pictures_of
@@ -30,13 +31,12 @@ from grassmann_classify.messages import told
 from grassmann_classify.model import (
     PARAMETERS,
     Model,
-    answers_of,
+    build_both,
     build_new,
     inputs_for,
-    kinds_of_scores,
 )
 from grassmann_classify.options import parse
-from grassmann_classify.reasons import possible_classes
+from grassmann_classify.reasons import differs, possible_classes
 from grassmann_classify.recipes import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_sc import files, kernels, plots
@@ -110,8 +110,8 @@ def settings_of(name, **more):
 
 def same(first, second):
     """Are these Answers the same, to the bit?"""
-    arrays = "scores p_values known".split()
-    others = "labels classes because runner_up instead".split()
+    arrays = "scores p_values known ahead".split()
+    others = "labels classes because runner_up instead coded label_next".split()
     return (
         first.names == second.names
         and first.failed == second.failed
@@ -161,12 +161,17 @@ def test_a_model_of_videos_does_too(tmp_path, name):
     assert same(before, after) and len(before.labels) == 9
 
 
-def test_of_rows_that_are_right_as_often_the_first_answers():
+@pytest.mark.parametrize("coding", [["gsc", "glc"], []])
+def test_of_rows_that_are_right_as_often_one_that_codes_answers_else_the_first(coding):
     sets, labels = image_sets(noise=0.01)
-    methods = ["nearest subspace", "svm", "gsc"]
+    methods = ["nearest subspace", "svm", *coding]
     settings = settings_of(None, methods=methods, p=[2], kernels=False)
     model = fit(sets, labels, settings=settings, recipe=Recipe(2))
-    assert model.score == 1 and model.method == "nearest subspace"
+    first = "gSC, labelled sets as atoms" if coding else "nearest subspace"
+    assert model.score == 1 and model.method == first
+    assert (model.coder is None) == bool(coding) and model.coding.method.startswith(
+        "gSC"
+    )
 
 
 def test_rows_that_were_normalised_after_stacking_are_no_videos():
@@ -309,7 +314,7 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
     found = predict(model, [videos[0], videos[1][:2], *videos[2:]])
     assert found.failed == {"set 1": "a video needs three frames or more"}
     assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
-    unread = build_new(
+    unread = build_both(
         model,
         [
             Clip("a", None, None, [videos[0]]),
@@ -317,7 +322,7 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
             Clip("c", None, None, [videos[0][:, 1:]]),
         ],
     )
-    assert set(answers_of(model, unread).failed) == {"b", "c"}
+    assert set(answers_of(model, *unread).failed) == {"b", "c"}
     alone = predict(model, [videos[0], *videos[2:]])
     assert found.labels.tolist() == alone.labels.tolist()
     assert found.scores.shape == (len(videos) - 1, 2)
@@ -674,7 +679,8 @@ def answers_or_refuses(path, arrays, content, new):
     assert found.scores.shape == (k, len(found.classes))
     if found.p_values is not None:
         assert found.p_values.shape == found.scores.shape and found.known.shape == (k,)
-        assert ((found.p_values > 0) & (found.p_values <= 1)).all()
+        p_values = found.p_values[~np.isnan(found.known)]
+        assert ((p_values > 0) & (p_values <= 1)).all()
     if k:
         for for_own, for_other in found.reasons:
             assert all(0 <= i < n for i, _ in [*for_own, *for_other])
@@ -745,13 +751,22 @@ def test_a_file_with_other_json_is_refused_or_consistent(kept, monkeypatch, requ
     assert 0 < loaded < len(some) / 2
     for other in without_one(content):
         done = answers_or_refuses(path, arrays, other, new)
-        free = {**other, "parameters": content["parameters"]}
-        if "recipe" in other:
-            before = dict.fromkeys(["columns", "axes", "step"])  # there were tables
-            free["recipe"] = {**before, **other["recipe"], "feature_options": {}}
-        if "reader" in other:  # files of before there were spectra have none
-            free["reader"] = {"spectrum": None, **other["reader"]}
-        assert not done or free == content
+        free = [one and freed(one) for one in (other, other.get("coder"))]
+        of_before = "coder" not in other
+        whole = [freed(content), content["coder"] and freed(content["coder"])]
+        assert not done or of_before or free == whole
+        assert not of_before or done == ("coder_bases" not in arrays)
+
+
+def freed(content):
+    """JSON without what may be missing, and without its coder."""
+    free = {**content, "parameters": None, "coder": None}
+    if "recipe" in content:
+        before = dict.fromkeys(["columns", "axes", "step"])  # there were tables
+        free["recipe"] = {**before, **content["recipe"], "feature_options": {}}
+    if "reader" in content:  # files of before there were spectra have none
+        free["reader"] = {"spectrum": None, **content["reader"]}
+    return free if "parameters" in content else {}
 
 
 @pytest.mark.parametrize("kept", ["gSC, labelled"], indirect=True)
@@ -807,6 +822,8 @@ def test_what_is_absurd_in_a_file_is_named(kept, part, value, message):
 def test_atoms_are_in_a_file_if_they_were_learned_and_only_then(kept):
     path, arrays, content, _ = kept
     atoms = arrays.pop("atoms")
+    arrays.pop("coder_bases")
+    content["coder"] = None
     other = {**content, "method": "gSC, labelled sets as atoms", "parameters": {}}
     for parts, of_row in ((arrays, content), ({**arrays, "atoms": atoms}, other)):
         files.write_arrays(path, "model", {**parts, "model": files.as_json(of_row)})
@@ -1030,6 +1047,7 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     assert [row["label"] for row in first] == ["run", "run", "walk", ""]
     assert "has frames of 16 x 12 and the model has 12 x 16" in first[-1]["failed"]
     names = {"clip", "label", "possible", "because", "method", "chosen", "failed"}
+    names |= {"by coding", "label_next"}
     scores = [name for name in first[0] if name not in names]
     assert [name.split()[1] for name in scores] == ["run", "walk"]
     shutil.rmtree(data / "data")
@@ -1274,18 +1292,25 @@ def test_answers_say_why_and_what_is_unlike_all_classes(tmp_path):
 @pytest.mark.parametrize(
     "name", ["SVM on the projection", "mean frame", "gLC, labelled"]
 )
-def test_each_method_says_why_as_far_as_it_can(name):
+def test_each_method_says_why_by_coding(name):
+    """By itself or by the model beside it, whose labels may be others."""
     sets, labels = image_sets()
     settings = settings_of(name, p=[2])
     recipe = Recipe(3, fewer=True)
     model = fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
     found = predict(model, sets[1::2])
-    assert len(found.because) == 12
-    assert (found.p_values is None) == (not name.startswith("gLC"))
-    if name == "mean frame":
-        assert set(found.because) == {""}
-    else:
-        assert all(1 <= len(why.split("; ")) <= 3 for why in found.because)
+    assert len(found.because) == 12 and (model.coder is None) == (name[:3] == "gLC")
+    alone = predict(model.coding, sets[1::2])
+    assert found.p_values.tolist() == alone.p_values.tolist()
+    assert found.known.tolist() == alone.known.tolist()
+    assert found.coded.tolist() == alone.labels.tolist()
+    differ = found.labels != alone.labels
+    assert differs(found) == differ.tolist() and any(differ) == (name == "mean frame")
+    assert (found.ahead[differ] < 0).all() and (found.ahead[~differ] > 0).all()
+    assert found.runner_up[differ].tolist() == alone.labels[differ].tolist()
+    assert found.instead[differ].tolist() == alone.because[differ].tolist()
+    assert found.because[~differ].tolist() == alone.because[~differ].tolist()
+    assert all(1 <= len(why.split("; ")) <= 3 for why in alone.because)
 
 
 # ------------------------------------------------------------------------ more labelled
@@ -1294,6 +1319,7 @@ def test_each_method_says_why_as_far_as_it_can(name):
 def whole_of(model, sets, labels, names, clips=None, groups=None):
     """The Model that the choices of a model make of all sets at once."""
     made = build_new(model, clips_of(sets, labels), strict=True)
+    given = sets, labels, names, clips, groups
     return Model(
         model.recipe,
         model.frame,
@@ -1308,6 +1334,7 @@ def whole_of(model, sets, labels, names, clips=None, groups=None):
         model.chosen,
         model.score,
         model.judged,
+        coder=model.coder and whole_of(model.coder, *given),
     )
 
 
@@ -1357,12 +1384,11 @@ def test_a_model_that_learned_more_is_one_that_learned_all(tmp_path, name):
         few = replace(few, reader=reader, points=rows)
     found = check_added(tmp_path / "grown.npz", few, parts, sets, labels, sets[18:])
     assert found.classes.tolist() == ["ape", "bee", "cat"]
-    assert (found.p_values is not None) == name.startswith(("g", "kg", "nearest"))
+    assert found.p_values.shape == (6, 3)
     words = [one for why in [*found.because, *found.instead] for one in why.split("; ")]
     names = [one.rsplit(" ", 1)[0] for one in words]
-    assert any(one.endswith("(cat)") for one in names) == any(names)
-    compared = few.reader.reads in ("gram", "kernels")
-    assert any("added set" in one for one in names) == compared
+    assert any(one.endswith("(cat)") for one in names)
+    assert any("added set" in one for one in names)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -1608,14 +1634,16 @@ def test_the_runner_up_has_the_next_score_and_reasons_of_its_class(name):
     settings = settings_of(name, p=[2])
     model = fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
     found = predict(model, sets[1::2])
-    order = np.argsort(-found.scores, axis=1, kind="stable")
-    assert found.runner_up.tolist() == found.classes[order[:, 1]].tolist()
+    by_codes = predict(model.coding, sets[1::2])
+    order = np.argsort(-by_codes.scores, axis=1, kind="stable")
+    first, second = found.classes[order[:, :2]].T
+    expected = np.where(found.labels == first, second, first)
+    assert found.runner_up.tolist() == expected.tolist()
     for (first, other), second, words in zip(
         found.reasons, found.runner_up, found.instead
     ):
         assert len(first) and words.count(f"({second})") == len(other)
-    told = [other for _, other in found.reasons]
-    assert any(told) == name.startswith("gSC")
+    assert any(other for _, other in found.reasons)
 
 
 def test_a_model_keeps_a_small_image_of_each_set_and_of_more():
@@ -1648,17 +1676,13 @@ def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
     shown = sheets_drawn(monkeypatch)
     out = data / "out"
     given = ["predict", data / "data", "--data", data / "data", "--out", out]
+    given += ["--save", data / "model.npz"]
     main([*map(str, given), "--methods", "gsc", "--dpi", "30"])
-    with open(out / "predictions.csv", newline="", encoding="utf-8") as file:
-        rows = [*csv.DictReader(file)]
-    margin = {
-        row["clip"][:-4]: abs(
-            float(row["probability run"]) - float(row["probability walk"])
-        )
-        for row in rows
-    }
-    margins = [margin[row[0][1].split("\n")[1]] for row in shown[0]]
-    assert len(margins) == 12 and margins == sorted(margins)
+    paths = sorted((data / "data").rglob("*.npy"))
+    found = predict(load(data / "model.npz"), [np.load(path) for path in paths])
+    names = [f"{path.parent.name}/{path.stem}" for path in paths]
+    order = [names[i] for i in np.argsort(found.ahead, kind="stable")]
+    assert [row[0][1].split("\n")[1] for row in shown[0]] == order
 
 
 def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):

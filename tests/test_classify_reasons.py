@@ -1,6 +1,8 @@
 """Reasons belong to the clip that they stand beside, and coverage rules out classes."""
 
 import csv
+import re
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +11,9 @@ import pytest
 import grassmann_sc as core
 from grassmann_classify import Recipe, Settings, fit, load, predict
 from grassmann_classify.__main__ import main
+from grassmann_classify.answers import Answers
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import run_splits
-from grassmann_classify.model import Answers
 from grassmann_classify.reasons import (
     BECAUSE,
     UNLIKE,
@@ -197,24 +199,6 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
     assert n_others > 6 and len(set(found.labels)) == 3
 
 
-@pytest.mark.parametrize("name", ["nearest subspace", "SVM on the projection"])
-def test_rows_that_do_not_code_name_the_nearest_sets(name):
-    """ONE is a coding row whose one neighbour explains; machines name the nearest three."""
-    model = fitted(name)
-    new = [sets_for(name)[i] for i in NEW]
-    found = predict(model, new)
-    K = core.projection_kernel(*(subspaces.from_sets(part, 2) for part in (new, SETS)))
-    for i, (own, other) in enumerate(found.reasons):
-        near = sorted(KNOWN.tolist(), key=lambda j: -K[i, j])
-        if name == "nearest subspace":
-            assert own == [(near[0], pytest.approx(1))]
-        else:
-            assert own == [(j, pytest.approx(K[i, j])) for j in near[:3]]
-        assert other == [] and found.instead[i] == ""
-        words = [f"set {j} ({NAMES[PLACE[j]]})" for j, _ in own]
-        assert [one.rpartition(" ")[0] for one in found.because[i].split("; ")] == words
-
-
 def per_query(found):
     """What is told of each query, and the numbers."""
     words = [found.labels, found.runner_up, found.because, found.instead]
@@ -389,6 +373,13 @@ def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, cover
 # -------------------------------------------------------------------------- the command
 
 
+def page_cells(page, names):
+    """{name: the other cells of its row} of a page's table."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    return {row[0]: row[1:] for row in cells if row and row[0] in names}
+
+
 def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
     tmp_path, capsys
 ):
@@ -439,10 +430,28 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
         assert [row["possible"] for row in rows] == expected
         assert [row["because"] for row in rows] == found.because.tolist()
         n = expected.count("unlike all classes")
-        text = f"{100 * float(1 - Fraction(coverage or '0.9')):g} % are called so too"
-        assert (text in printed) == (n > 0)
+        share = f"{100 * float(1 - Fraction(coverage or '0.9')):g} %"
+        assert f"of clips of these classes at most {share} are called" in printed
+        noticed = model.estimator.noticed(
+            float(coverage or 0.9), left_out=model.left_out
+        )
+        assert (
+            f"of clips of an unknown class {100 * noticed:.0f} % (measured" in printed
+        )
         clips = "1 clip" if n == 1 else f"{n} clips"
-        assert n == 0 or f"  {clips} unlike all classes; of clips" in printed
+        assert (f"  {clips} unlike all classes, so without" in printed) == (n > 0)
+        n_any = expected.count("ape; bee; cat")
+        clips = "1 clip" if n_any == 1 else f"{n_any} clips"
+        clips = "every clip" if n_any == 13 else clips
+        assert (f"  for {clips} no class can be ruled out at" in printed) == (n_any > 0)
+        labels = [row["label"] for row in rows if row["possible"] != UNLIKE]
+        for label, count in Counter(labels).items():
+            assert f"  {label}: {count} clip" in printed
+        cells = page_cells((tmp_path / "out" / "report.html").read_text(), names)
+        for row in rows:
+            words = "" if row["possible"] == "ape; bee; cat" else row["possible"]
+            label = "" if words == UNLIKE else row["label"]
+            assert cells[row["clip"]][:2] == [label, words]
         seen[coverage or "default"] = expected
     assert (
         seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from arrays import LAYOUTS
 from commands import compare, frames, put, put_classes
 from grassmann_classify import Settings, fit, load, predict, save
+from grassmann_classify.answers import kinds_of_scores
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.finding import find_clips, find_new_clips
 from grassmann_classify.messages import printable
-from grassmann_classify.model import kinds_of_scores
 from grassmann_classify.splits import split_at_random, split_by_file, split_by_group
 from grassmann_classify.spreadsheets import read_rows
 from oracles import booleans, hat, seeds
