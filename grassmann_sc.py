@@ -2700,6 +2700,7 @@ MODULES = (
     "streams",
     "subspaces",
     "tuning",
+    "variants",
     "baselines.dynamics",
     "baselines.estimators",
     "baselines.hulls",
