@@ -70,6 +70,7 @@ def affine_sparse_codes(
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     return_info = core.check_flag(return_info, "return_info")
     K = core.c_array(K_dd, np.float64)
+    rules = lam / 2, tol, max(1e-14, 8 * float(np.finfo(K_xd.dtype).eps)), max_iter
     codes = np.empty(K_xd.shape)
     gap = np.empty(len(codes))
     n_iter = np.empty(len(codes), np.int64)
@@ -78,7 +79,7 @@ def affine_sparse_codes(
     def solve(rows):
         k = core.c_array(K_xd[rows], np.float64)
         results = codes[rows], gap[rows], n_iter[rows], late[rows]
-        _affine_codes(K, k, norm2[rows], lam / 2, tol, max_iter, *results)
+        _affine_codes(K, k, norm2[rows], *rules, *results)
 
     core.run_blocks(solve, len(codes), 16)
     codes = core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
@@ -324,9 +325,13 @@ def active_set(N):
 
 
 @core.jit(long=True)
-def _affine_codes(K, products, norm2, half, tol, max_iter, codes, gap, n_iter, late):
+def _affine_codes(
+    K, products, norm2, half, tol, rounding, max_iter, codes, gap, n_iter, late
+):
     """Write codes (n, N) with sum 1 of products (n, N), their gaps, rounds, and which
     did not converge.
+
+    rounding: relative to squared distances.
     """
     N = len(K)
     w = active_set(N)
@@ -338,7 +343,7 @@ def _affine_codes(K, products, norm2, half, tol, max_iter, codes, gap, n_iter, l
             peak = max(peak, norm2[i] - 2 * k[j] + K[j, j])
             if K[j, j] - 2 * k[j] < K[nearest, nearest] - 2 * k[nearest]:
                 nearest = j
-        limit = tol * norm2[i] + 1e-14 * (peak + half)
+        limit = tol * norm2[i] + rounding * (peak + half)
         lift = peak if peak > 0 else 1.0
         gap[i], n_iter[i], late[i] = affine_lasso(
             w, _gram_column, (K, k, norm2[i]), nearest, half, lift, limit, max_iter

@@ -332,6 +332,7 @@ def _affine_least_squares(G):
 # tangent vectors themselves?
 _Logarithms = namedtuple("_Logarithms", "A B x atoms pairs by_vectors")
 
+
 @core.jit(long=True, parts=variants)
 def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0.
