@@ -305,4 +305,4 @@ def test_kernel_atoms_are_those_of_the_printed_generalised_eigenproblem():
         printed[r] = scipy.linalg.eigh(S, K)[1][:, -2:]
     products = np.einsum("nap,ab,mbq->nmpq", bases_of, K, printed)
     expected = np.square(products).sum(axis=(2, 3))
-    assert error(core.projection_kernel(X, atoms), expected) <= TIGHT * 10
+    assert error(core.projection_kernel(X, atoms), expected) <= TIGHT
