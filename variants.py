@@ -101,7 +101,7 @@ def pursuit_codes(
 ) -> np.ndarray:
     """Codes (n, N) of at most n_atoms nonzeros each, by orthogonal matching pursuit.
 
-    The atom that explains most of the residual, of largest <D_j^, r>^2 / ||D_j^||^2,
+    The atom that explains most of the residual r, of largest |<D_j^, r>| / ||D_j^||,
     joins those chosen, and the code becomes the least-squares code over them: r is
     orthogonal to each. That ends with n_atoms in 1..N, once ||r||^2 <= tol norm2, or
     when no atom is left that does not depend on those chosen and is not orthogonal to
@@ -245,6 +245,7 @@ def _pursuits(K, products, norm2, n_atoms, tol, tie, codes):
     w = _Chosen(np.empty(n_atoms, np.int64), np.empty((n_atoms, n_atoms)))
     y = np.empty(n_atoms)
     g = np.empty(N)  # <D_j^, r>
+    length = np.sqrt(np.diag(K))  # ||D_j^||
     left = np.empty(N, np.bool_)  # neither chosen nor dependent
     for i in range(len(products)):
         k = products[i]
@@ -254,11 +255,11 @@ def _pursuits(K, products, norm2, n_atoms, tol, tie, codes):
         m = 0
         while m < n_atoms and rest > tol * norm2[i]:
             at = -1
-            most = tie * tie * norm2[i]
+            most = tie * math.sqrt(norm2[i])
             for j in range(N):
-                if left[j] and g[j] * g[j] > most * K[j, j]:
+                if left[j] and abs(g[j]) > most * length[j]:
                     at = j
-                    most = g[j] * g[j] / K[j, j]
+                    most = abs(g[j]) / length[j]
             if at < 0:
                 break
             left[at] = False

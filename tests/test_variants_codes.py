@@ -346,6 +346,23 @@ def test_a_query_has_the_same_code_alone_and_without_others(name):
     assert code(problem.K_xd[:0], *CODINGS[name], norm2=2).shape == (0, 25)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1e200])
+def test_codes_ignore_the_scale_of_everything(scale):
+    problem = random_problem(np.random.default_rng(14), 5, 12, 7, 2, 0.2)
+    large = problem._replace(
+        K_dd=scale * problem.K_dd,
+        K_xd=scale * problem.K_xd,
+        norm2=scale * problem.norm2,
+        lam=scale * problem.lam,
+    )
+    assert error(affine(large), affine(problem)) <= LOOSE
+    assert error(pursuit(large, 4), pursuit(problem, 4)) <= LOOSE
+    found = penalised(large, 0.5 * np.sqrt(scale), 0.1 * scale)
+    assert error(found, penalised(problem, 0.5, 0.1)) <= LOOSE
+    A, x = variants.whitened(large.K_dd, large.K_xd)
+    assert error(x @ A / scale, problem.K_xd) <= TIGHT
+
+
 @each_coding
 def test_float32_stays_and_agrees(name):
     problem = random_problem(np.random.default_rng(13), 10, 12, 7, 2)
