@@ -2701,6 +2701,7 @@ MODULES = (
     "streams",
     "subspaces",
     "tuning",
+    "variants",
     "baselines.dynamics",
     "baselines.estimators",
     "baselines.hulls",

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import intrinsic, learn
+from grassmann_sc import intrinsic, learn, variants
 from grassmann_sc.baselines import jacobi
 
 __all__ = [
@@ -324,7 +324,7 @@ def _affine_least_squares(G):
     return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
 
 
-# -------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
+# ---------------------------------------------------- lassos on G = <log D_i, log D_j>
 
 # One query: log_X(D_j) = D_j A_j - X B_j, with factors A and B (p, p, N); columns of X as
 # rows x (p, d), and of the atoms (p, N, d); pairs (p, N, p, N), columns of D_i^T D_j,
@@ -332,21 +332,8 @@ def _affine_least_squares(G):
 # tangent vectors themselves?
 _Logarithms = namedtuple("_Logarithms", "A B x atoms pairs by_vectors")
 
-# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have
-# just entered the support. y: the code; g: G y; support: the atoms in use, in the order
-# of the factor L of G + lift 1 1^T, row by row; columns[place[j]] is G[j] for atoms that
-# have been in use, for others place[j] = -1; violation: of the optimality conditions off
-# the support, see _affine_certificate. Along the support, for _solve_on_active: sign,
-# slope, step, ones; rows lost to the factor, and cosine, sine of the rotations for it.
-# Length N, but for columns and L (N, N), of which what is not used takes no memory. The
-# core's active-set algebra knows these names.
-_ActiveSet = namedtuple(
-    "_ActiveSet",
-    "y g support place columns L violation sign slope step ones lost cosine sine",
-)
 
-
-@core.jit(long=True)
+@core.jit(long=True, parts=variants)
 def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0.
 
@@ -360,23 +347,7 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, np.bool_)
     least = np.empty((n, N))
-    v = np.empty((9, N))
-    w = _ActiveSet(
-        v[0],
-        v[1],
-        np.empty(N, np.int64),
-        np.empty(N, np.int64),
-        np.empty((N, N)),
-        np.empty((N, N)),
-        v[2],
-        v[3],
-        v[4],
-        v[5],
-        v[6],
-        np.empty(N, np.int64),
-        v[7],
-        v[8],
-    )
+    w = variants.active_set(N)
     for i in range(n):
         factors, square, cosines = log_factors(C[i : i + 1])
         nearest = 0
@@ -391,171 +362,11 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
         logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)
         limit = tol * square[0, nearest] + 1e-14 * (peak + half)
         lift = max(peak, 1e-8)
-        for j in range(N):
-            w.y[j] = 0.0
-            w.place[j] = -1
-        w.y[nearest] = 1.0
-        w.support[0] = nearest
-        w.sign[0] = 1.0
-        gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
+        gap[i], n_iter[i], late[i] = variants.affine_lasso(
+            w, _log_column, logs, nearest, half, lift, limit, max_iter
+        )
         core.copy(w.y, codes[i], N)
     return codes, gap, n_iter, late, least
-
-
-@core.inlined_jit(once=True, allocates=True)
-def _affine_lasso(w, logs, half, lift, limit, max_iter):
-    """One code, from 1 at the nearest atom.
-
-    The atoms that violate the optimality conditions most become active, the active set
-    is solved exactly, until certified. Returns the gap, the number of rounds, and
-    whether limit was missed.
-    """
-    # active atoms; for a plain 1 Numba compiles what takes it once more
-    m = np.int64(1)
-    n_new = 1
-    n_columns = 0
-    n_rounds = 0
-    stalled = 0
-    best = np.inf
-    while True:
-        for i in range(m - n_new, m):
-            j = w.support[i]
-            if w.place[j] < 0:
-                _log_column(logs, j, w.columns[n_columns])
-                w.place[j] = n_columns
-                n_columns += 1
-        if n_rounds > 0:
-            m = _solve_on_active(w, half, lift, m)
-        cost, gap, excess = _affine_certificate(w, half, m)
-        stalled = 0 if cost < best else stalled + 1
-        best = min(best, cost)
-        if max(gap, excess) <= limit or n_rounds == max_iter or stalled > 10:
-            return gap, n_rounds, max(gap, excess) > limit
-        n_rounds += 1
-        n_new = _enter(w, m, 1 if stalled else 1 + m // 8)
-        m += n_new
-
-
-@core.inlined_jit
-def _affine_certificate(w, half, m):
-    """Cost, duality gap and largest violation of the optimality conditions.
-
-    Sets w.g = G y. nu = g_j + half sign(y_j) on the support. w.violation[j] is that of
-    an atom off the support, with the sign of the coefficient that would lower the cost.
-    The dual, max 2 nu - ||v||^2 subject to |<log_X(D_j), v> - nu| <= half, is evaluated
-    at v = scale sum_j y_j log_X(D_j).
-    """
-    for j in range(len(w.g)):
-        w.g[j] = 0.0
-    for i in range(m):
-        j = w.support[i]
-        core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
-    square = 0.0
-    l1 = 0.0
-    for i in range(m):
-        j = w.support[i]
-        square += w.y[j] * w.g[j]
-        l1 += abs(w.y[j])
-    square = max(square, 0.0)
-    nu = square + half * l1
-    low = np.inf
-    high = -np.inf
-    for j in range(len(w.g)):
-        low = min(low, w.g[j])
-        high = max(high, w.g[j])
-        w.violation[j] = max(nu - w.g[j] - half, 0.0) + min(nu - w.g[j] + half, 0.0)
-    excess = 0.0
-    for i in range(m):
-        j = w.support[i]
-        w.violation[j] = 0.0
-        excess = max(excess, abs(w.g[j] - nu + half * w.sign[i]))
-    for j in range(len(w.g)):
-        excess = max(excess, abs(w.violation[j]))
-    scale = max(low / square, 0.0) if square > 0 else 1.0
-    if high > low:
-        scale = min(scale, 2 * half / (high - low))
-    cost = square + 2 * half * l1
-    return cost, cost - (2 * scale * low + 2 * half - scale * scale * square), excess
-
-
-@core.inlined_jit
-def _enter(w, m, most):
-    """Append the atom of largest violation to the m active ones.
-
-    With it all that come within a factor of four, up to most; returns their number.
-    Overwrites w.violation. The sign of the violation is that of the coefficient to be.
-    """
-    enough = 0.0
-    for n_new in range(most):
-        worst = 0
-        for j in range(len(w.violation)):
-            if abs(w.violation[j]) > abs(w.violation[worst]):
-                worst = j
-        size = abs(w.violation[worst])
-        if n_new == 0:
-            enough = 0.25 * size
-        if size == 0 or size < enough:
-            return n_new
-        w.support[m + n_new] = worst
-        w.sign[m + n_new] = math.copysign(1.0, w.violation[worst])
-        w.violation[worst] = 0.0
-    return most
-
-
-@core.inlined_jit(once=True)
-def _solve_on_active(w, half, lift, m):
-    """Minimise over w.y on the support[:m] with their signs and sum 1.
-
-    Returns their number. Atoms leave as their coefficients reach zero. slope is minus
-    half the gradient, to a constant, which changes nothing on sum_j y_j = 1; it is
-    chosen so that lambda drops out for codes >= 0. lift 1 1^T, constant there too,
-    makes G regular whenever the solution is unique. An atom that depends on those
-    before it is moved along a direction that changes nothing but the l1 norm.
-    """
-    kept = np.int64(0)
-    for i in range(m):
-        w.slope[i] = half * (1 - w.sign[i]) - w.g[w.support[i]]
-    while True:
-        r = kept
-        while r < m and core.factor_row(w, r, w.columns[w.place[w.support[r]]], lift):
-            r += 1
-        if r == m:
-            _step_with_sum_one(w, m)
-        else:
-            core.null_direction(w, r, w.columns[w.place[w.support[r]]], lift)
-            for i in range(r + 1, m):
-                w.step[i] = 0.0
-        t = core.first_zero(w, m)
-        if r == m and t >= 1:
-            for i in range(m):
-                w.y[w.support[i]] += w.step[i]
-            return m
-        if r == m:
-            for i in range(m):
-                w.slope[i] *= 1 - t
-        m, kept = core.advance(w, t, m, r)
-
-
-@core.inlined_jit
-def _step_with_sum_one(w, m):
-    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y.
-
-    Overwrites w.ones.
-    """
-    missing = 1.0
-    for i in range(m):
-        w.step[i] = w.slope[i]
-        w.ones[i] = 1.0
-        missing -= w.y[w.support[i]]
-    core.cholesky_solve(w.L, w.step, m)
-    core.cholesky_solve(w.L, w.ones, m)
-    total = 0.0
-    weight = 0.0
-    for i in range(m):
-        total += w.step[i]
-        weight += w.ones[i]
-    for i in range(m):
-        w.step[i] += (missing - total) / weight * w.ones[i]
 
 
 @core.jit

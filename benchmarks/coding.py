@@ -2,10 +2,10 @@
 
 Run: python -m benchmarks.coding
 
-gLC is compared with its Gram matrices, gSC with the paper's running times. The first
-result is timed in fresh interpreters, import and first gsc, with an empty cache, a full
-one and none; compiled code goes to a temporary folder. benchmarks.scale measures growth
-with n.
+gLC is compared with its Gram matrices, gSC with the paper's running times, the codes of
+variants with those of gSC. The first result is timed in fresh interpreters, import and
+first gsc, with an empty cache, a full one and none; compiled code goes to a temporary
+folder. benchmarks.scale measures growth with n.
 """
 
 import shutil
@@ -21,6 +21,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.common import figure, header, interleaved, run_child
+from grassmann_sc import variants
 
 N = 1000
 P = 3  # atoms, dimension of the subspaces
@@ -28,6 +29,11 @@ GLC_D = 1000
 NEIGHBORS = 20
 PAPER = {100: 4.1, 1000: 16.9, 10_000: 106.4}  # d -> s
 LAM = 0.3  # of the largest lam_max: supports of 20 to 200 of 1000 random atoms
+OTHERS = 200, 500  # atoms and queries of other codes than these
+OTHERS_D = 100
+CENTRES = 20
+SHARES = [0.1, 0.01]  # lambda over the median lam_max, there
+PURSUED = 20  # atoms of a pursuit
 REPETITIONS = 7
 STARTS = 5
 SCRIPT = """
@@ -81,6 +87,37 @@ def end_to_end():
             f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}",
             paper / gsc,
         )
+
+
+def other_codes():
+    n_atoms, n = OTHERS
+    print(
+        f"Other codes beside those of gSC, {n} queries, {n_atoms} atoms, p = {P}, d = "
+        f"{OTHERS_D}, from Gram matrices"
+    )
+    rng = np.random.default_rng(0)
+    centres = gs.random_subspaces(CENTRES, OTHERS_D, P, rng)
+    clustered = common.about(centres, n + n_atoms, 0.7, rng)
+    uniform = gs.random_subspaces(n + n_atoms, OTHERS_D, P, rng)
+    for name, X in {"uniform": uniform, f"{CENTRES} clusters": clustered}.items():
+        grams_of = grams(X[:n], X[n:])
+        for share in SHARES:
+            lam = share * np.median(gs.lam_max(grams_of[1]))
+            calls = [
+                lambda: gs.sparse_codes(*grams_of, lam, norm2=P),
+                lambda: variants.affine_sparse_codes(*grams_of, lam, norm2=P),
+                lambda: variants.pursuit_codes(*grams_of, PURSUED, norm2=P),
+                lambda: variants.penalised_locality_codes(*grams_of, 1, 0.1, norm2=P),
+            ]
+            used = [np.count_nonzero(call()) / n for call in calls]
+            sparse, affine, pursuit, penalised = interleaved(calls, 3)
+            print(
+                f" {name}, lambda = {share} lam_max: gSC {1000 * sparse:.1f} ms, "
+                f"{used[0]:.0f} atoms a code, affine {used[1]:.0f}"
+            )
+            figure(" affine sparse codes over gSC (1)", affine / sparse)
+            figure(f" pursuit of {PURSUED} atoms over gSC (1)", pursuit / sparse)
+            figure(" locality as a penalty over gSC (1)", penalised / sparse)
 
 
 def start_up():
@@ -145,5 +182,5 @@ def start_up():
 
 if __name__ == "__main__":
     header("Coding of subspaces")
-    for part in (local, end_to_end, start_up):
+    for part in (local, end_to_end, other_codes, start_up):
         part()

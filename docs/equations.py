@@ -49,6 +49,17 @@ X^T Y = U \cos(\Theta) V^T, \qquad
 + \lambda \|y\|_1 \ \text{ with } \sum_j y_j = 1
 &\qquad\text{projected_codes}
 """,
+    "variants": r"""
+\min_y \Big\|\hat X - \sum_j y_j \hat D_j\Big\|_F^2 + \lambda \|y\|_1
+\ \text{ with } \sum_j y_j = 1
+&\qquad\text{affine_sparse_codes} \\
+\min_y \Big\|\hat X - \sum_j y_j \hat D_j\Big\|_F^2
++ \rho \sum_j \Big(y_j \exp\frac{\|\hat X - \hat D_j\|_F}{\sigma}\Big)^2
+\ \text{ with } \sum_j y_j = 1
+&\qquad\text{penalised_locality_codes} \\
+A = \Sigma^{1/2} U^T, \qquad x = \Sigma^{-1/2} U^T k, \qquad K = U \Sigma U^T
+&\qquad\text{whitened}
+""",
     "discriminative": r"""
 e_c(X) = \min_y \Big\|\hat X - \sum_{j \in c} y_j \hat D_j\Big\|_F^2 + \rho \|y\|_2^2
 &\qquad\text{ridge_residuals} \\

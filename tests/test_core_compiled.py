@@ -96,6 +96,7 @@ each_compiled = pytest.mark.parametrize(
         "grassmann_sc",
         "subspaces",
         "learn",
+        "variants",
         "baselines.hulls",
         "baselines.tangent",
         "baselines.sets",

@@ -182,6 +182,22 @@ def test_one_atom_is_soft_thresholding(positive):
         assert error(codes, np.maximum(shrunk, 0) if positive else shrunk) < TIGHT
 
 
+def test_lines_are_coded_as_their_quadratic_monomials_whatever_their_signs():
+    """The paper's special case: on G(1, d) it is sparse coding of f(x) = [x_1^2, x_1
+    x_2, ..., x_d^2], which has length 1 and f(-x) = f(x).
+    """
+    rng = np.random.default_rng(0)
+    x = bases(rng, 6, 5, 1)
+    atoms = bases(rng, 20, 5, 1)
+    f, A = (np.einsum("nap,nbp->nab", Z, Z).reshape(-1, 25) for Z in (x, atoms))
+    assert error(np.linalg.norm(f, axis=1), 1) <= TIGHT
+    lasso = Lasso(0.1 / (2 * 25), fit_intercept=False, tol=1e-14, max_iter=100_000)
+    codes = gs.gsc(x, atoms, 0.1)
+    assert error(codes, lasso.fit(A.T, f.T).coef_) <= LOOSE
+    flipped = atoms * rng.choice([-1, 1], (20, 1, 1))
+    assert error(codes, gs.gsc(-x, flipped, 0.1)) <= TIGHT
+
+
 # -------------------------------------------------------------------------- invariances
 
 

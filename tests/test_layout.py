@@ -51,7 +51,7 @@ ROWS = {
     "scale": ROOT_MODULES,
     "estimators": {"sklearn"} | ROOT_MODULES,
     "baselines.sets": {"baselines.jacobi"},
-    "baselines.tangent": {"baselines.jacobi", "intrinsic", "learn"},
+    "baselines.tangent": {"baselines.jacobi", "intrinsic", "learn", "variants"},
     "baselines.estimators": {"sklearn"} | set(MODULES),
 }
 IN_FUNCTIONS = {
@@ -527,13 +527,13 @@ def foreign_to_jitted(function, foreign):
     others.
     """
     given = re.findall(r"parts=(\w+)", ast.unparse(function.decorator_list[0]))
+    homes = {name.removeprefix("baselines."): name for name in MODULES}
+    homes["core"] = CORE
     parts = {
         f"{home}.{node.name}"
         for home in ("core", *given)
-        for node in jitted_functions(
-            MODULES[CORE if home == "core" else f"baselines.{home}"]
-        )
-        if ast.unparse(node.decorator_list[0]).endswith("inlined_jit")
+        for node in jitted_functions(MODULES[homes[home]])
+        if "inlined_jit" in ast.unparse(node.decorator_list[0])
     }
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     called = {

@@ -5,10 +5,11 @@ eigen-solvers.
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import checks, learn
+from grassmann_sc import checks, kernels, learn
 from grassmann_sc.strategies import KINDS, bases
 from oracles import LOOSE, TIGHT, error, explicit_cost, hat, samples_and_atoms, seeds
 
@@ -275,3 +276,33 @@ def test_the_largest_part_of_a_sum_is_largest_in_modulus():
     rows, sizes = learn.largest_part(M, w, 0, 4, 0, checks.ONE_THREAD)
     assert error(np.sort(sizes), [-5, -3, 2, 4]) <= LOOSE
     assert error((rows.T * sizes) @ rows, (M.T * w) @ M) <= small
+
+
+def test_kernel_atoms_are_those_of_the_printed_generalised_eigenproblem():
+    """kgDL's update in the coordinates of kernels.Lift, beside S_r^Psi v = lambda K v on
+    coefficients of frames, where each sample uses each atom: all frames then span it.
+    """
+    rng = np.random.default_rng(0)
+    sets = rng.standard_normal((7, 3, 6))
+    kernel = kernels.rbf(0.2)
+    X = kernels.Lift(kernel, p=2).fit(sets).transform(sets)
+    codes = rng.standard_normal((7, 3))
+    atoms = learn.update_atoms(X, X[:3], codes)
+
+    K = kernel(sets.reshape(21, 6), sets.reshape(21, 6))
+    bases_of = np.zeros((7, 21, 2))  # A_i: a basis of sample i is Phi(all frames) A_i
+    for i in range(7):
+        own = slice(3 * i, 3 * i + 3)
+        s, U = np.linalg.eigh(K[own, own])
+        bases_of[i, own] = U[:, 1:] / np.sqrt(s[1:])
+    B = hat(K @ bases_of)  # K A A^T K
+    printed = bases_of[:3].copy()
+    for r in range(3):
+        S = np.zeros((21, 21))
+        for i in range(7):
+            rest = sum(codes[i, j] * hat(K @ printed[j]) for j in range(3) if j != r)
+            S += codes[i, r] * (B[i] - rest)
+        printed[r] = scipy.linalg.eigh(S, K)[1][:, -2:]
+    products = np.einsum("nap,ab,mbq->nmpq", bases_of, K, printed)
+    expected = np.square(products).sum(axis=(2, 3))
+    assert error(core.projection_kernel(X, atoms), expected) <= TIGHT
