@@ -130,8 +130,10 @@ def baselines(inputs, smallest, settings):
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
     yield row("DCC", "subspaces", grid)
-    for name in ("iSC", "lE-SC", "lE-SC-adaptive"):
-        yield row(name, "subspaces", {"lam": settings.lam, "p": p})
+    # at the recipe and p of gSC: iSC takes the logarithms of all pairs for each lam
+    yield row("iSC", "subspaces", {"lam": settings.lam[1::2] or settings.lam})
+    yield row("lE-SC", "subspaces", {"lam": settings.lam})
+    yield row("lE-SC-adaptive", "subspaces", {"lam": settings.lam})
     sets = inputs.collection.sets
     if sets is None:
         return
