@@ -559,8 +559,9 @@ class ISC(estimators.ByScores, estimators.OnSubspaces):
     in tangent.intrinsic_classify: in the tangent space of the query itself a class that
     the code does not use has the residual 0. The paper does not print its rule.
 
-    A query needs the logarithms of all atoms: the paper's takes 12 to 19 times as long
-    as gSC.
+    A query needs the logarithms of all atoms: on seven real sets iSC takes 3 to 14 times
+    as long as gSC, most where atoms are many (benchmarks/claims.py); in the paper 12 to
+    19 times.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import ISC

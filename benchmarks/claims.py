@@ -6,6 +6,7 @@ DATA is a folder of files .npz of labelled sets with splits, as grassmann-classi
 them. Each claim prints its figures beside the place of its sentence.
 """
 
+import time
 from collections import namedtuple
 from pathlib import Path
 
@@ -30,9 +31,12 @@ from benchmarks.common import header
 from grassmann_classify.folds import folds_of_split, kept_together
 from grassmann_classify.npz import load_npz
 from grassmann_classify.settings import NEIGHBORS, Settings
-from grassmann_sc import subspaces, tuning
+from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc.baselines.estimators import ISC
 
 MOST_P = 12
+P = 6  # of the costs, at most
+LAM = 0.01
 CLOSE = 0.5  # points of accuracy: two rules that differ by less are called equal
 
 
@@ -103,12 +107,45 @@ def accuracies_by_rule(grams, label, group, split):
     return found
 
 
+def cost_of_intrinsic_codes(folder):
+    """The processor's seconds of gSC and iSC to fit and predict the first split."""
+    print(
+        f"{'':20s}{'atoms':>6s}{'queries':>8s}{'p':>3s}{'gSC':>9s}{'iSC':>9s}{'ratio':>7s}"
+    )
+    ratios = []
+    for name, sets, label, _, ((train, test), *_) in data_sets(folder):
+        p = min(P, min(map(len, sets)))
+        X = subspaces.from_sets(sets, p, rank="pad")
+        seconds = []
+        for model in (
+            estimators.CodingClassifier(lam=LAM, lam_scale="max", calibrate=False),
+            ISC(LAM),
+        ):
+            model.fit(X[train], label[train]).predict(X[test[:2]])  # compile
+            started = time.process_time()
+            model.fit(X[train], label[train]).predict(X[test])
+            seconds.append(time.process_time() - started)
+        ratios.append(seconds[1] / seconds[0])
+        print(
+            f"{name:20s}{len(train):6d}{len(test):8d}{p:3d}{seconds[0]:9.3f}"
+            f"{seconds[1]:9.3f}{ratios[-1]:7.1f}",
+            flush=True,
+        )
+    print(f"iSC takes {min(ratios):.0f} to {max(ratios):.0f} times as long as gSC")
+
+
 CLAIMS = [
     Claim(
         "rule",
         "grassmann_sc.class_scores, docs/guide/methods.rst",
         "which rule is better for local codes, residual or sum",
         rules_of_local_codes,
+    ),
+    Claim(
+        "isc",
+        "baselines.estimators.ISC, docs/paper.rst",
+        "how much longer than gSC iSC takes",
+        cost_of_intrinsic_codes,
     ),
 ]
 
@@ -117,6 +154,8 @@ def main(options):
     header("claims")
     known = [claim.name for claim in CLAIMS]
     asked = options.only or known
+    if not any(options.data.glob("*.npz")):
+        raise SystemExit(f"DATA must be a folder of files .npz, got {options.data}")
     for name in asked:
         if name not in known:
             raise SystemExit(
