@@ -33,6 +33,8 @@ __all__ = [
     "GGDA",
     "KAHM",
     "MSM",
+    "ISC",
+    "LogEuclideanSC",
     "TangentDictionary",
     "CSLDS",
     "DFS",
@@ -541,6 +543,100 @@ class KAHM(OnSets):
         if self.hull == "affine":
             return hulls.affine_hulls(X, (self.dimension, self.share), self.kernel_)
         return hulls.convex_hulls(X, self.bound, self.kernel_)
+
+
+# ------------------------------------------------------------ codes in tangent spaces
+
+
+@dataclass(eq=False, repr=False)
+class ISC(estimators.ByScores, estimators.OnSubspaces):
+    """Intrinsic sparse coding (iSC) over labelled subspaces.
+
+    The class whose atoms explain most of a query, by the codes of
+    tangent.intrinsic_codes. lam: >= 0, as there; a code has coefficients that sum to 1,
+    so that lam weighs negative ones alone, in units of squared angles.
+    The score of a class is that of the rule "residual" of grassmann_sc.class_scores, as
+    in tangent.intrinsic_classify: in the tangent space of the query itself a class that
+    the code does not use has the residual 0. The paper does not print its rule.
+
+    A query needs the logarithms of all atoms: on seven real sets iSC takes 3 to 14 times
+    as long as gSC, most where atoms are many (benchmarks/claims.py); in the paper 12 to
+    19 times.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import ISC
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> ISC(lam=0.1).fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    lam: float = 0.1
+
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Take subspaces X (N, d, p) with labels y as atoms."""
+        core.check_number(self.lam, "lam", least=0)
+        self.atoms_ = self.check_labelled(X, y)
+        self.gram_ = core.bases_gram(self.atoms_)
+        return self
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """||X^||^2 less the residual of each class (n, n_classes)."""
+        X = self.check_input(X)
+        X, atoms = core.same_dimension(X, self.atoms_, ("X", "the training subspaces"))
+        codes = tangent.intrinsic_codes(X, atoms, self.lam)
+        scores, _ = core.class_scores(
+            codes,
+            self.gram_,
+            core.bases_gram(X, atoms),
+            self.index_,
+            norm2=core.squared_norm(X),
+        )
+        return scores
+
+
+@dataclass(eq=False, repr=False)
+class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
+    """Log-Euclidean sparse coding (lE-SC) over labelled subspaces.
+
+    The class of least residual in one tangent space, by the codes of
+    tangent.log_euclidean_codes. base: where that space touches, None for the span of
+    the first p axes, a subspace (d, p), or "mean", the Karcher mean of the training set
+    (the paper's lE-SC-adaptive). lam, lam_scale: as in grassmann_sc.gsc.
+
+    base_ (d, p) is the base in use.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import LogEuclideanSC
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> LogEuclideanSC(lam=0.1).fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    base: str | ArrayLike | None = None
+    lam: float = 0.1
+    _: KW_ONLY
+    lam_scale: str | None = None
+
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Take subspaces X (N, d, p) with labels y as atoms."""
+        core.check_number(self.lam, "lam", least=0)
+        core.check_choice(self.lam_scale, "lam_scale", None, "max")
+        self.atoms_ = self.check_labelled(X, y)
+        find = partial(tangent.tangent_base, self.base, self.atoms_)
+        by_name = self.base is None or isinstance(self.base, str)
+        self.base_ = self.once(("base", self.base), find) if by_name else find()
+        return self
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """||log(X)||^2 less the residual of each class (n, n_classes)."""
+        K_dd, K_xd, norm2 = tangent.tangent_grams(
+            self.check_input(X), self.atoms_, self.base_
+        )
+        codes = core.sparse_codes(
+            K_dd, K_xd, norm2=norm2, **self.options("lam", "lam_scale")
+        )
+        scores, _ = core.class_scores(codes, K_dd, K_xd, self.index_, norm2=norm2)
+        return scores
 
 
 # ------------------------------------------------------- dictionaries in tangent spaces

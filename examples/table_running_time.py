@@ -1,4 +1,4 @@
-"""The paper's running times of gSC and iSC.
+"""The paper's running times of gSC and iSC (Table 8, section 8.5).
 
 Run: python -m examples.table_running_time
 
@@ -173,8 +173,8 @@ def print_row(name, numbers, digits, printed=None):
 
 def print_table(times):
     print(
-        f"\n{N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional subspaces of R^d; seconds, the "
-        "paper's in brackets"
+        f"\nTable 8 (section 8.5): {N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional "
+        "subspaces of R^d; seconds, the paper's in brackets"
     )
     print(f"{'':22}" + "".join(f"{f'd = {d}':>20}" for d in SIZES))
     for task, row in times.items():

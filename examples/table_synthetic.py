@@ -1,4 +1,4 @@
-"""The paper's synthetic table on G(2, 6), and two more methods.
+"""The paper's synthetic table on G(2, 6) (Table 4, section 8.3), and two more methods.
 
 Run: python -m examples.table_synthetic
 
@@ -170,8 +170,8 @@ def show_settings():
 def show_table(rates):
     """rates: {method: (problem, repetition)}."""
     print(
-        f"\nrecognition rate in % of {N_CLASSES * N_QUERIES} queries, {REPETITIONS} draws, "
-        "standard deviation, the paper's in brackets"
+        f"\nTable 4 (section 8.3): recognition rate in % of {N_CLASSES * N_QUERIES} queries, "
+        f"{REPETITIONS} draws, standard deviation, the paper's in brackets"
     )
     print(f"{'':20}" + "".join(f"{problem.name:>21}" for problem in PROBLEMS))
     for method, row in rates.items():
@@ -196,8 +196,9 @@ def show_orderings(rates):
     It is undecided where the mean difference is within two standard errors of 0.
     """
     print(
-        "\nthe paper's orderings (mean difference ± standard deviation of the difference over "
-        "the draws; undecided: the mean is within two standard errors of 0)"
+        "\nthe paper's orderings, Table 4 and section 8.3 (mean difference ± standard "
+        "deviation of the difference over the draws; undecided: the mean is within two "
+        "standard errors of 0)"
     )
     for experiments, better, worse in ORDERINGS:
         for i, problem in enumerate(PROBLEMS):

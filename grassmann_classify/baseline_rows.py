@@ -30,10 +30,12 @@ from grassmann_sc.baselines.estimators import (
     DFS,
     GDA,
     GGDA,
+    ISC,
     LDS,
     MSM,
     TCCA,
     DLPegasos,
+    LogEuclideanSC,
     ProductManifold,
 )
 
@@ -56,6 +58,9 @@ EVERY_ESTIMATOR = ESTIMATORS | {
     "GGDA": GGDA("precomputed"),
     "GDA in a kernel's space": GDA("precomputed"),
     "DCC": DCC(),
+    "iSC": ISC(),
+    "lE-SC": LogEuclideanSC(lam_scale="max"),
+    "lE-SC-adaptive": LogEuclideanSC("mean", lam_scale="max"),
     "KAHM, affine hulls": Nearest(),
     "KAHM, convex hulls": Nearest(),
     "KAHM, affine hulls in a kernel's space": Nearest(),
@@ -125,6 +130,10 @@ def baselines(inputs, smallest, settings):
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
     yield row("DCC", "subspaces", grid)
+    # at the recipe and p of gSC: iSC takes the logarithms of all pairs for each lam
+    yield row("iSC", "subspaces", {"lam": settings.lam[1::2] or settings.lam})
+    yield row("lE-SC", "subspaces", {"lam": settings.lam})
+    yield row("lE-SC-adaptive", "subspaces", {"lam": settings.lam})
     sets = inputs.collection.sets
     if sets is None:
         return

@@ -16,8 +16,17 @@ from sklearn.utils import get_tags
 import grassmann_sc as core
 from grassmann_sc import estimators, kernels, subspaces
 from grassmann_sc.baselines import estimators as baselines
-from grassmann_sc.baselines import hulls, sets
-from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM, first_of_ties
+from grassmann_sc.baselines import hulls, sets, tangent
+from grassmann_sc.baselines.estimators import (
+    DCC,
+    GDA,
+    GGDA,
+    ISC,
+    KAHM,
+    MSM,
+    LogEuclideanSC,
+    first_of_ties,
+)
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
@@ -45,6 +54,11 @@ ON_SUBSPACES = [
 ON_SUBSPACES += [
     GGDA(),
     GGDA("projection", mix=0, n_within=3, n_between=5, n_components=4, rule="mean"),
+]
+ON_SUBSPACES += [
+    ISC(),
+    LogEuclideanSC(lam_scale="max"),
+    LogEuclideanSC("mean", lam=0.01),
 ]
 ON_SETS = [
     MSM(2),
@@ -169,6 +183,39 @@ def test_what_dcc_shares_is_shared_by_those_of_the_same_pairs_alone():
                 shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q)
             )
     assert len(made) == 3
+
+
+def test_isc_takes_the_class_of_least_residual():
+    codes = tangent.intrinsic_codes(Q, D, 0.05)
+    fitted = ISC(0.05).fit(D, LABELS)
+    expected = tangent.intrinsic_classify(codes, Q, D, LABELS)
+    assert np.array_equal(fitted.predict(Q), expected)
+    explicit = np.einsum("nj,jab->njab", codes, D @ D.swapaxes(1, 2))
+    for label, scores in zip(fitted.classes_, fitted.class_scores(Q).T):
+        rest = Q @ Q.swapaxes(1, 2) - explicit[:, LABELS == label].sum(axis=1)
+        used = codes[:, LABELS == label].any(axis=1)
+        residual = np.square(rest).sum(axis=(1, 2))
+        assert error(2 - scores[used], residual[used]) < LOOSE
+
+
+@pytest.mark.parametrize("base", [None, "mean", X[50]], ids=["axes", "mean", "basis"])
+def test_log_euclidean_coding_takes_the_class_of_least_residual(base):
+    fitted = LogEuclideanSC(base, lam=0.05).fit(D, LABELS)
+    codes = tangent.log_euclidean_codes(Q, D, 0.05, base)
+    expected = tangent.log_euclidean_classify(codes, Q, D, LABELS, base)
+    assert np.array_equal(fitted.predict(Q), expected)
+    assert fitted.base_.shape == (12, 2)
+
+
+def test_what_a_query_takes_its_label_from_is_scaled_by_its_own_lam_max():
+    """At lam_max and above a code is zero, and the nearest atom wins."""
+    fitted = LogEuclideanSC("mean", lam=0.5, lam_scale="max").fit(D, LABELS)
+    grams = tangent.tangent_grams(Q, D, fitted.base_)
+    lams = 0.5 * core.lam_max(grams.K_xd)
+    for i, lam in enumerate(lams):
+        alone = LogEuclideanSC("mean", lam=float(lam)).fit(D, LABELS)
+        scores = alone.class_scores(Q[i : i + 1])
+        assert error(scores, fitted.class_scores(Q)[i]) < LOOSE
 
 
 def test_msm_is_the_mean_squared_cosine_with_the_class_subspace():
@@ -443,6 +490,14 @@ class DCCOnRows(OnRows, DCC):
     pass
 
 
+class ISCOnRows(OnRows, ISC):
+    pass
+
+
+class LogEuclideanSCOnRows(OnRows, LogEuclideanSC):
+    pass
+
+
 class MSMOnRows(OnSetsOfRows, MSM):
     pass
 
@@ -456,6 +511,7 @@ CHECKED = [
     GDAOnRows("correlation", rule="mean"),
     GGDAOnRows(),
     DCCOnRows(),
+    ISCOnRows(),
     MSMOnRows(1),
     KAHMOnRows(),
     KAHMOnRows("convex"),
@@ -466,6 +522,14 @@ CHECKED = [
 @pytest.mark.parametrize("estimator", CHECKED, ids=name)
 def test_scikit_learns_estimator_checks(estimator):
     check_as_scikit_learn_does(estimator)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("base", [None, "mean"])
+def test_scikit_learns_estimator_checks_of_log_euclidean_coding(base):
+    """Its blobs lie around the base, and classes on opposite sides explain each other."""
+    expected = {"check_classifiers_train": "-log(D) explains as much as log(D)"}
+    check_as_scikit_learn_does(LogEuclideanSCOnRows(base), expected)
 
 
 # -------------------------------------------------------------------------- wrong input
@@ -600,6 +664,28 @@ def test_wrong_parameters_of_ggda_are_named(options, message):
 def test_wrong_parameters_of_dcc_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         DCC(**options).fit(D, LABELS)
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"lam": -1}, ValueError, "lam must be >= 0, got -1"),
+        ({"lam": True}, TypeError, "lam must be a number, got True"),
+        (
+            {"lam_scale": "min"},
+            ValueError,
+            "lam_scale must be None or 'max', got 'min'",
+        ),
+        ({"base": "median"}, ValueError, "base must be None, 'mean' or a basis"),
+        ({"base": np.eye(12)}, ValueError, r"base must have shape \(12, 2\)"),
+    ],
+)
+def test_wrong_parameters_of_coding_in_tangent_spaces_are_named(options, kind, message):
+    with pytest.raises(kind, match=message):
+        LogEuclideanSC(**options).fit(D, LABELS)
+    if options.keys() == {"lam"}:
+        with pytest.raises(kind, match=message):
+            ISC(**options).fit(D, LABELS)
 
 
 def test_wrong_gram_matrices_are_refused():

@@ -279,8 +279,11 @@ def test_gallery_scripts_open_with_a_title_and_stand_alone(path):
     assert not {name for name in named if name.startswith(("examples", "tests"))}
 
 
-def test_there_are_ten_of_them():
-    assert [path.stem[:2] for path in GALLERY] == [f"{i:02}" for i in range(1, 11)]
+def test_they_are_numbered():
+    numbers = [f"{i:02}" for i in range(1, len(GALLERY) + 1)]
+    assert [path.stem[:2] for path in GALLERY] == numbers
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(GALLERY) == 11 and "a gallery of eleven examples" in readme
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

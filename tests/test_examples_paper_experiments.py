@@ -14,7 +14,6 @@ from examples import paper_experiments
 from examples.paper_experiments import PRESETS
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Collection
-from grassmann_classify.settings import Settings
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics
 
@@ -102,9 +101,8 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
         pytest.importorskip("skimage", reason="needs the extra 'image'")
     monkeypatch.setattr(paper_experiments, "SVM_GRID", {"C": [1, 10]})
     monkeypatch.setattr(paper_experiments, "GAMMA", [1])
-    monkeypatch.setattr(
-        paper_experiments, "Settings", partial(Settings, lam=[0.1, 0.01], neighbors=[3])
-    )
+    monkeypatch.setattr(paper_experiments, "LAM", [0.1, 0.01])
+    monkeypatch.setattr(paper_experiments, "NEIGHBORS", [3])
     monkeypatch.setattr("grassmann_classify.baseline_rows.STATES", [3])
     monkeypatch.setattr("grassmann_classify.baseline_rows.RADII", [(1, 2)])
     monkeypatch.setattr("grassmann_classify.baseline_rows.CORRELATIONS", [3])
@@ -118,7 +116,8 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     )
     printed = capsys.readouterr().out
     sets, d, p, splits = EXPECTED[name]
-    assert f"{PRESETS[name].title}: {sets} sets, " in printed
+    place = PRESETS[name].place
+    assert f"{PRESETS[name].title} ({place} of the paper): {sets} sets, " in printed
     assert f"{p}-dimensional subspaces of R^{d}, {splits} splits" in printed
     fewer = int(re.search(r", (\d+) classes,", printed)[1]) < PRESETS[name].classes
     assert fewer == (
@@ -127,25 +126,56 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     results = json.loads((out / name / "results.json").read_text())["methods"]
     for method in results.values():
         assert all(0 <= accuracy <= 100 for accuracy in method["accuracy"])
-    check_table(printed, PRESETS[name].printed, results)
+    check_table(printed, PRESETS[name], results)
     ours = [key for key in results if key.startswith(("gSC", "gLC"))]
     assert len(ours) == 2
     assert all(("learned" in key) == PRESETS[name].dictionary for key in ours)
+    for key, found in results.items():
+        if "labelled sets as atoms" in key:
+            assert {one["rule"] for one in found["chosen"]} == {"residual"}
+            stacked = bool(PRESETS[name].recipe.arma) and key.startswith("k")
+            assert key.endswith(", stacked frames: ours") == stacked
 
 
-def check_table(text, paper, results):
-    """A line for each method of the paper, with our figures where there are any."""
-    for method, figure in paper.items():
-        line = next(
-            line
-            for line in text.splitlines()
-            if line.startswith(method) and figure in line
-        )
-        here = [key for key in results if key.partition(",")[0] == method]
-        assert bool(here) == (method != "iSC")
-        if here:
-            figure = f"{results[here[0]]['mean']:.1f} ± {results[here[0]]['std']:.1f}"
-        assert line.rstrip().endswith(figure)
+def check_table(text, preset, results):
+    """Under the paper's figures of each of its methods those of all its rows here."""
+    lines = {line[:50].rstrip(): line[50:].split("  ") for line in text.splitlines()}
+    lines = {name: [*filter(None, cells)] for name, cells in lines.items()}
+    names = [*lines]
+    for method, printed in preset.printed.items():
+        cells = [cell.strip() for cell in lines[f"{method}, the paper"]]
+        assert cells == printed
+        rows = [key for key in results if key.partition(",")[0] == method]
+        first = names.index(f"{method}, the paper") + 1
+        assert rows and names[first : first + len(rows)] == rows
+    for key, found in results.items():
+        *each, over_all = [cell.strip() for cell in lines[key]]
+        assert over_all == f"{found['mean']:.1f} ± {found['std']:.1f}"
+        expected = [f"{accuracy:.1f}" for accuracy in found["accuracy"]]
+        assert each == (expected if preset.columns else [])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_papers_figures_over_all_splits_are_those_of_its_columns(name):
+    """Its means are of unrounded figures: they agree to a point."""
+    columns = PRESETS[name].columns
+    for *each, over_all in PRESETS[name].printed.values():
+        assert len(each) == len(columns)
+        if columns:
+            mean, spread = map(float, over_all.split(" ± "))
+            assert abs(np.mean([*map(float, each)]) - mean) < 1
+            assert spread < 10
+
+
+def test_other_splits_than_the_papers_have_no_columns(capsys):
+    done = [{"accuracy": 90.0, "failed": None}] * 3
+    paper_experiments.print_table(PRESETS["ucsd"], {"gSC, labelled": done})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["all", "splits"]
+    assert [line.split()[-3:] for line in lines if line.startswith("gSC")] == [
+        ["92.9", "±", "3.7"],
+        ["90.0", "±", "0.0"],
+    ]
 
 
 def test_gait_splits_share_no_person(tmp_path):
@@ -179,8 +209,11 @@ def test_recipes_follow_the_paper():
     frames = moving(1, 0, 48)
     clip = Clip("c", "a", None, [frames])
     normal = (frames - frames.mean(axis=0)) / frames.std(axis=0)
-    evenly = frames[np.linspace(0, 47, 20).round().astype(int)]
-    for name, video in [("ucsd", normal), ("cambridge", evenly)]:
+    t = np.linspace(0, 47, 20)
+    rows = frames.reshape(48, -1).astype(float)
+    between = [np.interp(t, np.arange(48), pixel) for pixel in rows.T]
+    twenty = np.transpose(between).reshape(20, *frames.shape[1:])
+    for name, video in [("ucsd", normal), ("cambridge", twenty)]:
         recipe = replace(PRESETS[name].recipe, size=None)  # the frames as they are
         basis = build(clip, recipe).bases[0]
         expected = subspaces.from_video(video, 10, 5)
