@@ -153,7 +153,7 @@ def _table(model, found, possible, because):
     header = ["clip", "label", *scores, "possible", "because"]
     how = [model.method, model.chosen]
     rows = [
-        [name, label, *of, words, why, *how, ""]
+        [name, label, *(f"{score:.4g}" for score in of), words, why, *how, ""]
         for name, label, of, words, why in zip(
             found.names, found.labels, found.scores.tolist(), possible, because
         )

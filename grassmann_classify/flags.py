@@ -199,6 +199,7 @@ OPTIONS = {
         default=0.5,
         metavar="SHARE",
     ),
+    "--choices": _option("print what each row chose, in words", **FLAG),
     "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
     "--seconds": _option(
         "in each split, a search for parameters begins no fold after these seconds and "
@@ -281,7 +282,8 @@ BY_SUBJECT = {
     "--resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
-    "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
+    "evaluation": "--repeats --train --splits --seconds --seed --f1 "
+    "--choices --coverage",
     "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
     "--iterations",
     "output": "--out --no-pictures --format --dpi",

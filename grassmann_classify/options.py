@@ -44,7 +44,11 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
         "--labels --out --methods --size --p --recipe --repeats --kernels --seconds "
         "--baselines",
-        FRAMES | LEARNING | METHODS | OUTPUT | {"--splits", "--train", "--f1"},
+        FRAMES
+        | LEARNING
+        | METHODS
+        | OUTPUT
+        | {"--splits", "--train", "--f1", "--choices"},
     ),
     "predict": (
         {

@@ -244,7 +244,7 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
 ):
     def fail(*arguments):
         said = capsys.readouterr()
-        assert "most often chosen" in said.out
+        assert "accuracy in %" in said.out
         raise RuntimeError("no ink")
 
     monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)

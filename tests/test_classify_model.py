@@ -1105,7 +1105,7 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     assert list(rows[0]) == header
     assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 7
     out = capsys.readouterr().out
-    assert re.search(r"accuracy in % +balanced +F1 +s a split", out)
+    assert re.search(r"accuracy in % +balanced +F1 +seconds", out)
     assert (
         "2 classes" in out
         and "2 splits: random splits, 50 % to train; ± is over the" in out

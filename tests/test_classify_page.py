@@ -13,6 +13,7 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.folder import Results
 from grassmann_classify.page import SHOWN, Report
 from grassmann_classify.rows import slug
+from grassmann_classify.words import meaning, short
 from grassmann_sc import plots
 
 FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
@@ -89,15 +90,18 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     page = page_of(data, "compare", "--repeats", "5", *FEW, "--p", "2")
     with open(data / "out" / "results.json", encoding="utf-8") as file:
         results = json.load(file)
-    rows = {row[0]: row for row in page.rows}
-    header = rows["method"]
-    assert header[1:4] == ["accuracy in %", "behind", "p-value"]
-    for name, found in results["methods"].items():
+    header = ["row", "accuracy in %", "behind", "p-value", "seconds"]
+    table = page.rows[page.rows.index(header) :]
+    rows = {row[0]: row for row in reversed(table)}
+    for full, found in results["methods"].items():
+        name = short(full)
         assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:4.1f}"
-        behind = results["comparison"]["behind"].get(name)
+        behind = results["comparison"]["behind"].get(full)
         assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
     (best,) = page.best
-    assert best[0] == results["comparison"]["first"]
+    first = results["comparison"]["first"]
+    assert best[0] == short(first)
+    assert ["gSC", meaning("gSC, labelled sets as atoms")] in table
     text = " ".join(page.texts["p"])
     assert f"{NAMES[0]} (6), {NAMES[1]} (6)" in text and "6 in a set" in text
     assert any(
@@ -116,7 +120,7 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
         == page.texts["h1"]
         == ["data: how well its classes are told apart"]
     )
-    ending = f"_{slug(best[0])}"
+    ending = f"_{slug(first)}"
     pictures = {
         path.read_bytes()
         for path in (data / "out").glob("*.png")
