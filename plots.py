@@ -1,5 +1,6 @@
 """Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as
-a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence.
+a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence,
+accuracy against a number.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or
 into a new figure, and returns the axes. None of them shows or saves anything or changes
@@ -9,7 +10,7 @@ matplotlib's settings. The colours suit colour-blind readers.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -36,6 +37,7 @@ __all__ = [
     "plot_sparsity",
     "plot_convergence",
     "plot_reliability",
+    "plot_accuracy",
 ]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
@@ -643,7 +645,72 @@ def plot_reliability(
     return ax
 
 
+def plot_accuracy(
+    curves: Mapping[str, Mapping[float, ArrayLike]],
+    meaning: str,
+    *,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """Accuracy against a positive number, as the sets of a class: a line a method.
+
+    curves: {name: {number: accuracies in %, one or several}}; several are shown as
+    their mean, in a band of one standard deviation. meaning: what the numbers are. The
+    axis of the numbers is logarithmic.
+
+    >>> from grassmann_sc import plots
+    >>> curves = {"gSC": {1: [60, 70], 2: [80, 78], 4: [90, 92]}}
+    >>> ax = plots.plot_accuracy(curves, "sets of a class")
+    >>> ax.get_lines()[0].get_ydata().tolist()
+    [65.0, 79.0, 91.0]
+    """
+    _check_mapping(curves, "curves", "{name: {number: accuracies in %}}")
+    read = {name: _curve(of, f"curves[{name!r}]") for name, of in curves.items()}
+    ax = _axes(ax, 5.4 + 1.2 * (len(read) > 1), 3.8)
+    for k, (name, curve) in enumerate(read.items()):
+        numbers, mean, spread = curve.T
+        color = CLASS_COLORS[k % len(CLASS_COLORS)]
+        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)]
+        ax.plot(numbers, mean, f"{marker}-", color=color, markersize=5, label=name)
+        low = np.maximum(mean - spread, 0)
+        high = np.minimum(mean + spread, 100)
+        ax.fill_between(numbers, low, high, color=color, alpha=0.12, linewidth=0)
+    ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
+    ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %")
+    ax.set_xticks(_apart(ticks), minor=False)
+    ax.set_xticks([], minor=True)
+    ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
+    ax.grid(axis="y", color="0.9")
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(read) > 1:
+        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        ax.legend(frameon=False, fontsize=FONT, **place)
+    return ax
+
+
 # ----------------------------------------------------------------- what is in a picture
+
+
+def _curve(points, name):
+    """(n, 3): numbers in ascending order, means and standard deviations."""
+    _check_mapping(points, name, "{number: accuracies in %}")
+    rows = []
+    for number, shares in points.items():
+        number = core.check_number(number, f"the numbers of {name}", above=0)
+        shares = np.atleast_1d(shares)
+        shares = checks.shaped_array(shares, f"{name}[{number:g}]", ("n",))
+        spread = shares.std(ddof=1) if len(shares) > 1 else 0.0
+        rows.append([number, shares.mean(), spread])
+    return np.array(sorted(rows))
+
+
+def _apart(ticks):
+    """Those of ascending positive numbers whose names do not overlap on a log axis."""
+    room = np.log(ticks[-1] / ticks[0]) / 12
+    kept = [ticks[0]]
+    for tick in ticks[1:]:
+        if np.log(tick / kept[-1]) >= room:
+            kept.append(tick)
+    return kept
 
 
 def _counts(truth, predicted):
@@ -911,6 +978,13 @@ def _check_gram(K):
             f"K must have entries up to {1 / core.SMALLEST:g}, got {core.max_abs(K):g}"
         )
     return K
+
+
+def _check_mapping(value, name, of):
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be {of}, got {value!r:.60}")
+    if not value:
+        raise ValueError(f"{name} must be {of}, got none")
 
 
 def _check_names(names, n, name):

@@ -7,6 +7,7 @@ import numpy as np
 
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies
+from grassmann_classify.curves import save_curves
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
@@ -65,6 +66,7 @@ def compare(options, out):
         print_choices(results)
     arrays = save_codes(out, collection, done)
     if not options.no_pictures:
+        save_curves(out, options, inputs, collection.label, pairs, results)
         save_pictures(out, options, collection, clips, pairs, results, arrays)
     report = report_on(options, options.data, "how well its classes are told apart")
     report_data(report, collection, clips)

@@ -20,10 +20,14 @@ from grassmann_classify.settings import FORMATS
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 SHOWN = 100  # lines of a table
-PICTURES = {  # in this order before all others
+CONFUSION = "The answers of the best row to the clips of each class"  # the first
+PICTURES = {  # then in this order before all others
     "answers": "New clips, and labelled clips that speak for their labels",
     "suspects": "Labels that may be wrong, and clips that speak against them",
     "clusters": "Clips of each cluster",
+    "learning": "Accuracy with fewer labelled clips",
+    "dimension": "Accuracy with subspaces of dimension p",
+    "spectrum": "Accuracy with weighted subspaces",
     "wrong": "Clips with wrong answers, and labelled clips that speak for these",
     "map": "All sets as points in the plane",
 }
@@ -148,10 +152,15 @@ def report_failed(report, unread, n_clips):
 
 
 def save_report(report, out, slugs=None):
-    """Add the pictures that the run has left, of methods those of the slugs; save it."""
+    """Add the pictures that the run has left, of methods those of the slugs; save it.
+
+    The confusion matrix of these stands first.
+    """
     report.section("Pictures")
     left = {Path(name).stem: out.written[name] for name in sorted(out.written)}
-    for stem in [*PICTURES, *(name for name in left if name not in PICTURES)]:
+    confusions = {f"confusion_{one}": CONFUSION for one in slugs or ()}
+    words = confusions | PICTURES
+    for stem in dict.fromkeys([*words, *left]):
         path = left.get(stem)
         of_method = stem.startswith(("confusion_", "codes_", "atoms_"))
         chosen = slugs is None or any(stem.endswith(f"_{one}") for one in slugs)
@@ -161,7 +170,7 @@ def save_report(report, out, slugs=None):
             and path.suffix[1:] in FORMATS
             and (chosen or not of_method)
         ):
-            report.picture(path, PICTURES.get(stem, stem.replace("_", " ")))
+            report.picture(path, words.get(stem, stem.replace("_", " ")))
     report.save(out)
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.clips import pictures_of
 from grassmann_classify.evaluation import all_answers, successes
-from grassmann_classify.messages import plural, printable, to_stderr, told
+from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.reasons import UNLIKE
 from grassmann_classify.rows import slug
+from grassmann_classify.words import all_in_words, short
 from grassmann_sc import plots
 
 PICTURED_ATOMS = 40
@@ -39,7 +40,7 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
         save(
             f"confusion_{slug(name)}",
-            f"{name}\n{data}: {accuracy:.1f} %",
+            f"{short(name)}\n{data}: {accuracy:.1f} %",
             plots.plot_confusion,
             truth.tolist(),
             predicted.tolist(),
@@ -53,9 +54,9 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
     save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
     how = {
-        slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
-            "lam ", "λ / λ_max "
-        )
+        slug(
+            name
+        ): f"{short(name)}, {data}\n{all_in_words(successes(found)[-1]['chosen'])}"
         for name, found in results.items()
         if successes(found)
     }
@@ -126,7 +127,7 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
         n_asked = sum(len(test) for _, test in pairs[: len(found)])
         part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
         title = (
-            f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
+            f"{short(name)}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
             f"{n_wrong} of {plural(n_asked, 'answer')}"
         )
         save("wrong", title, plots.plot_sheet, rows, note=note)
@@ -227,7 +228,7 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
         f"{plural(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
-        f"{model.method}"
+        f"{short(model.method)}"
     )
     save_plot(out, options, "answers", title, plots.plot_sheet, rows, note=note)
 

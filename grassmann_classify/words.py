@@ -33,7 +33,7 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "SVM on a kernel's Gram matrix": (
         "kernel: SVM",
-        "subspaces: SVM, in the space of a Gaussian kernel of frames",
+        "an SVM on how alike subspaces are, in the space of a Gaussian kernel of frames",
     ),
     "gSC, labelled sets as atoms": (
         "gSC",
@@ -45,11 +45,11 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "kgSC, labelled sets as atoms": (
         "kgSC",
-        "gSC, in the space of a Gaussian kernel of frames",
+        "sparse coding, in the space of a Gaussian kernel of frames",
     ),
     "kgLC, labelled sets as atoms": (
         "kgLC",
-        "gLC, in the space of a Gaussian kernel of frames",
+        "local coding, in the space of a Gaussian kernel of frames",
     ),
     "vote of nearest subspaces and SVMs": (
         "vote: nearest, SVMs",
@@ -63,18 +63,21 @@ ROWS = {  # {full name: (short name, what the row does)}
     "GGDA": ("GGDA", "discriminant analysis that keeps neighbours together"),
     "GDA in a kernel's space": (
         "kernel: GDA",
-        "GDA, in the space of a Gaussian kernel of frames",
+        "discriminant analysis, in the space of a Gaussian kernel of frames",
     ),
     "DCC": ("DCC", "canonical correlations, after a map that tells classes apart"),
     "KAHM, affine hulls": ("affine hulls", "distance of the affine hulls of frames"),
     "KAHM, convex hulls": ("convex hulls", "distance of the convex hulls of frames"),
     "KAHM, affine hulls in a kernel's space": (
         "kernel: affine hulls",
-        "affine hulls, in the space of a Gaussian kernel of frames",
+        "distance of affine hulls, in the space of a Gaussian kernel of frames",
     ),
     "MSM": ("MSM", "mutual subspace method: the least angles of subspaces"),
     "CMSM": ("CMSM", "MSM on the differences of the classes' subspaces"),
-    "KMSM": ("KMSM", "MSM, in the space of a Gaussian kernel of frames"),
+    "KMSM": (
+        "KMSM",
+        "least angles of subspaces, in the space of a Gaussian kernel of frames",
+    ),
     "KCMSM": ("KCMSM", "CMSM, in the space of a Gaussian kernel of frames"),
     "PM": (
         "PM",
@@ -146,3 +149,14 @@ def in_words(name, value):
         return value
     words = f"{value:g}" if isinstance(value, (int, float)) else str(value)
     return f"{'lambda' if name == 'lam' else name} {words}"
+
+
+def all_in_words(chosen):
+    """All that was chosen, in words.
+
+    >>> all_in_words({"recipe": "plain", "p": 1, "n_neighbors": 5, "spectrum": None})
+    'plain frames, 1 direction, 5 neighbours'
+    """
+    return ", ".join(
+        in_words(name, value) for name, value in chosen.items() if value is not None
+    )
