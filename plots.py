@@ -52,7 +52,11 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
-GAP = 0.3  # in a sheet, of the room of an image
+GAP = 0.3  # in a sheet, in units of the room of a square image
+WIDEST_IMAGE = 1.8
+SHEET = 8.4  # width up to which rows of a sheet stand beside each other
+BESIDE = 0.5  # between these
+FEWEST_ROWS = 3  # below each other, before others stand beside them
 # beyond it, and below its inverse, ticks of a logarithmic axis overflow
 LARGEST_LAM = 1e100
 
@@ -309,8 +313,9 @@ def plot_sheet(
     """A sheet of images in rows, with words under each: a set beside what explains it.
 
     rows: sequences of (image (height, width), words); images are of any sizes, rows of
-    any lengths, and None in place of a pair leaves a gap. words: lines, each shown
-    without its middle if it is too wide. note: a line under the sheet.
+    any lengths, and None in place of a pair leaves a gap. Short rows stand beside each
+    other, in their order. words: lines, each shown without its middle if it is too
+    wide. note: a line under the sheet.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -319,46 +324,72 @@ def plot_sheet(
     >>> len(plots.plot_sheet([row, row]).images)
     4
     """
-    checks.check_sequence(rows, "rows", "sequences of (image, words)")
+    read = [row for row in _read_sheet(rows) if row]
     if not isinstance(note, str):
         raise TypeError(f"note must be a string, got {note!r:.60}")
-    cells = []
-    longest = 0
-    bottom = 0
+    cells = [cell for row in read for cell in row if cell is not None]
+    if not cells:
+        raise ValueError("rows must hold at least one image, got none")
+    widest = max(image.shape[1] / image.shape[0] for image, _ in cells)
+    width = min(WIDEST_IMAGE, max(1.0, 0.75 * widest))  # of a cell; all are of one
+    longest = max(sum(GAP if cell is None else width for cell in row) for row in read)
+    beside = int(max(1, (SHEET + BESIDE) // (longest + BESIDE)))
+    beside = min(beside, -(-len(read) // min(len(read), FEWEST_ROWS)))
+    right = beside * (longest + BESIDE) - BESIDE
+    placed = []
+    top = 0.0
+    for first in range(0, len(read), beside):
+        band = read[first : first + beside]
+        height = max(_drawn(cell[0], width)[1] for row in band for cell in row if cell)
+        most = max(len(cell[1].split("\n")) for row in band for cell in row if cell)
+        for k, row in enumerate(band):
+            x = k * (longest + BESIDE)
+            for cell in row:
+                if cell is not None:
+                    placed.append((*cell, x + width / 2, top + height / 2))
+                x += GAP if cell is None else width
+        top += height + 0.15 + 0.1 * most
+    ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + 0.8)
+    for image, words, x, y in placed:
+        lines = [_cut(line, 14 * width) for line in words.split("\n")]
+        _draw_image(ax, image, x, y, lines, "black", width)
+    _end_sheet(
+        ax, right, top, textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
+    )
+    ax.set(xlim=(-0.02, right), ylim=(top, -0.05))
+    return ax
+
+
+def _read_sheet(rows):
+    """Rows of (image, words) or None, checked."""
+    checks.check_sequence(rows, "rows", "sequences of (image, words)")
     for r, row in enumerate(rows):
         checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
-        x = 0.0
-        most = 1
+        read = []
         for c, cell in enumerate(row):
-            if cell is None:
-                x += GAP
-                continue
             name = f"rows[{r}][{c}]"
+            if cell is None:
+                read.append(None)
+                continue
             if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
                 raise TypeError(
                     f"{name} must be (image, words) or None, got {cell!r:.60}"
                 )
             image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
-            lines = [_cut(line, 14) for line in str(cell[1]).split("\n")]
-            cells.append((image, x, bottom, lines))
-            most = max(most, len(lines))
-            x += 1
-        longest = max(longest, x)
-        bottom += 1.05 + 0.14 * most
-    if not cells:
-        raise ValueError("rows must hold at least one image, got none")
-    width = max(4.2, 1.4 * longest + 0.2)
-    ax = _axes(ax, width, 1.35 * bottom + 0.4)
-    for cell in cells:
-        _draw_image(ax, *cell, "black")
-    note = textwrap.fill(note, int(72 * width / FONT))
-    _end_sheet(ax, longest - 0.5, bottom - 0.5, note)
-    return ax
+            read.append((image, str(cell[1])))
+        yield read if any(read) else []
 
 
-def _draw_image(ax, image, x, y, lines, color):
+def _drawn(image, width):
+    """Width and height of an image in a cell of this width, which is one high."""
+    h, w = image.shape
+    scale = min(width / w, 1 / h) / 1.1
+    return w * scale, h * scale
+
+
+def _draw_image(ax, image, x, y, lines, color, width=1.0):
     """An image of a sheet about the point (x, y), and the lines under it."""
-    h, w = np.divide(image.shape, 2.2 * max(image.shape))
+    w, h = np.divide(_drawn(image, width), 2)
     ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
     ax.text(
         x,

@@ -130,8 +130,10 @@ def answer(options, out, model, new):
             f"  {plural(n_unlike, 'clip')} unlike all classes; of clips of these classes "
             f"{100 * (1 - options.coverage):.3g} % are called so too"
         )
+    sheets = {}
     if not options.no_pictures:
-        save_sheet_of_answers(out, options, model, new, collection, found, possible)
+        given = model, new, collection, found, possible
+        sheets = save_sheet_of_answers(out, options, *given)
     report = report_on(options, options.new, "labels of new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
@@ -141,7 +143,7 @@ def answer(options, out, model, new):
         [*zip(found.names, found.labels, possible, because)],
     )
     report_failed(report, found.failed, len(new))
-    save_report(report, out)
+    save_report(report, out, sheets=sheets)
     to_stderr(f"labels, scores and reasons: {path}")
     say_failed(collection._replace(unread=found.failed))
 

@@ -81,15 +81,17 @@ def check(options, out):
             f"{plural(n_alone, 'label')} left out: no other set, or none of another group, "
             "has the same"
         )
+    sheets = {}
     if worse and not options.no_pictures:
-        first = suspects.order[: min(len(worse), PRINTED)]
-        save_sheet_of_suspects(out, options, collection, clips, suspects, first)
-    _save_page(options, out, collection, clips, worse, pairs, suspects.how)
+        first = suspects.order[: min(len(worse), PRINTED)].tolist()
+        given = collection, clips, suspects, first
+        sheets = save_sheet_of_suspects(out, options, *given)
+    _save_page(options, out, collection, clips, worse, pairs, suspects.how, sheets)
     to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
     say_failed(collection)
 
 
-def _save_page(options, out, collection, clips, worse, pairs, how):
+def _save_page(options, out, collection, clips, worse, pairs, how, sheets):
     """report.html of the suspects and of the pairs of copies."""
     what = "labels that may be wrong, clips that are there twice"
     report = report_on(options, options.data, what)
@@ -104,7 +106,7 @@ def _save_page(options, out, collection, clips, worse, pairs, how):
         report.table(OF_PAIR, pairs)
     else:
         report.text("None was found.")
-    save_report(report, out)
+    save_report(report, out, sheets=sheets)
 
 
 def suspects_among(collection, inputs, settings):

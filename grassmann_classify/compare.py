@@ -65,9 +65,10 @@ def compare(options, out):
         tell("")
         print_choices(results)
     arrays = save_codes(out, collection, done)
+    sheets = {}
     if not options.no_pictures:
         save_curves(out, options, inputs, collection.label, pairs, results)
-        save_pictures(out, options, collection, clips, pairs, results, arrays)
+        sheets = save_pictures(out, options, collection, clips, pairs, results, arrays)
     report = report_on(options, options.data, "how well its classes are told apart")
     report_data(report, collection, clips)
     report.text(*notes)
@@ -80,7 +81,7 @@ def compare(options, out):
     report.section("What was chosen")
     report.text(CHOSEN)
     report_choices(report, results)
-    save_report(report, out, [slug(comparison.first or "")])
+    save_report(report, out, [slug(comparison.first or "")], sheets)
     to_stderr(f"results, predictions, codes and pictures: {out.folder}")
     say_failed(collection, results)
 
