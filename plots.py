@@ -340,7 +340,9 @@ def plot_sheet(
     top = 0.0
     for first in range(0, len(read), beside):
         band = read[first : first + beside]
-        height = max(_drawn(cell[0], width)[1] for row in band for cell in row if cell)
+        height = max(
+            _image_size(cell[0], width)[1] for row in band for cell in row if cell
+        )
         most = max(len(cell[1].split("\n")) for row in band for cell in row if cell)
         for k, row in enumerate(band):
             x = k * (longest + BESIDE)
@@ -380,7 +382,7 @@ def _read_sheet(rows):
         yield read if any(read) else []
 
 
-def _drawn(image, width):
+def _image_size(image, width):
     """Width and height of an image in a cell of this width, which is one high."""
     h, w = image.shape
     scale = min(width / w, 1 / h) / 1.1
@@ -389,7 +391,7 @@ def _drawn(image, width):
 
 def _draw_image(ax, image, x, y, lines, color, width=1.0):
     """An image of a sheet about the point (x, y), and the lines under it."""
-    w, h = np.divide(_drawn(image, width), 2)
+    w, h = np.divide(_image_size(image, width), 2)
     ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
     ax.text(
         x,

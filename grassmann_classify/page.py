@@ -20,6 +20,7 @@ from grassmann_classify.settings import FORMATS
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 SHOWN = 100  # lines of a table
+BREAK = "<wbr>"  # where a line may end
 CONFUSION = "The answers of the best row to the clips of each class"  # the first
 PICTURES = {  # then in this order before all others
     "answers": "New clips, and labelled clips that speak for their labels",
@@ -158,7 +159,7 @@ def _figure(film, words, made):
     if id(film) not in made:
         made[id(film)] = as_url(animated(film)), as_url(still(film))
     moving, at_rest = made[id(film)]
-    lines = html.escape(words).replace("\n", "<br>").replace("_", "_<wbr>")
+    lines = html.escape(words).replace("\n", "<br>").replace("_", f"_{BREAK}")
     alt = html.escape(" ".join(words.split()))
     less = "print, (prefers-reduced-motion: reduce)"
     source = f'<source media="{less}" srcset="{at_rest}">' if len(film) > 1 else ""
