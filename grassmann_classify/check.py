@@ -15,13 +15,14 @@ from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
-from grassmann_classify.messages import plural, tell, to_stderr, told
+from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.points import reader_of
 from grassmann_classify.reading import labelled_clips, read
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.sheets import save_sheet_of_suspects
 from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.words import all_in_words, short
 from grassmann_sc import tuning
 
 PRINTED = 12  # suspects and pairs of copies
@@ -97,7 +98,7 @@ def _save_page(options, out, collection, clips, worse, pairs, how, sheets):
     report = report_on(options, options.data, what)
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
-    report.text(f"{plural(len(worse), 'label')} of {len(collection.names)}, by {how}.")
+    report.text(f"{plural(len(worse), 'label')} of {len(collection.names)}, {how}.")
     if worse:
         header = ["clip", "label", "suspected", "because"]
         report.table(header, [[*row[:3], row[4]] for row in worse])
@@ -141,7 +142,7 @@ def suspects_among(collection, inputs, settings):
     reasons = of_class(shares, place, suspected)
     names = [*map(labelled, collection.names, collection.label)]
     return Suspects(
-        f"{row.method.name}, {told(row.chosen)}",
+        f"by {short(row.method.name)}, {all_in_words(row.chosen)}",
         np.argsort(-suspicion, kind="stable"),
         suspicion,
         classes[suspected],

@@ -30,6 +30,7 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.search import Outcome, attempt, search
 from grassmann_classify.votes import vote, vote_of_rows
+from grassmann_classify.words import short
 from grassmann_sc import checks, estimators, files, tuning
 
 PART = 0.6  # of the seconds that all candidates on all folds would take
@@ -247,7 +248,7 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
             )
             what = f"failed: {failed}" if failed else told(outcome.chosen)
             to_stderr(
-                f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {name}  "
+                f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {short(name)}  "
                 f"{what}"
             )
             yield Progress(results, train, test, fitted)

@@ -31,6 +31,7 @@ from grassmann_classify.settings import (
     candidate_points,
     is_own,
 )
+from grassmann_classify.words import short
 from grassmann_sc import checks, estimators, files, tuning
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
@@ -137,7 +138,7 @@ class Model:
                 f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
             )
         return (
-            f"{self.method} ({self.chosen}): {100 * self.score:.1f} % right in "
+            f"{short(self.method)} ({self.chosen}): {100 * self.score:.1f} % right in "
             f"cross-validation on {sets}"
         )
 

@@ -143,17 +143,20 @@ def columns_of(options, label):
 
 
 def _most_often(done):
-    """The most frequent value of each parameter, and in how many splits, if not in all."""
+    """The most frequent value of each parameter, and in how many splits, if not in all.
+
+    Of numbers of which none was chosen in more than half of the splits, and of voters,
+    the least and the largest.
+    """
     words = []
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
-        if name == "voters":
-            numbers = sorted({split["chosen"][name] for split in done})
-            least = f"{numbers[0]} to " if len(numbers) > 1 else ""
-            words.append(least + in_words(name, numbers[-1]))
-            continue
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
-        if value is not None:
+        numbers = [one for one in counts if isinstance(one, (int, float))]
+        spread = 2 * count <= len(done) or name == "voters"
+        if spread and len(counts) == len(numbers) > 1:
+            words.append(in_words(name, max(numbers), min(numbers)))
+        elif value is not None:
             often = f" (in {count} of {len(done)})" if count < len(done) else ""
             words.append(in_words(name, value) + often)
     return ", ".join(words)

@@ -33,7 +33,7 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "SVM on a kernel's Gram matrix": (
         "kernel: SVM",
-        "an SVM on how alike subspaces are, in the space of a Gaussian kernel of frames",
+        "an SVM on subspaces, in the space of a Gaussian kernel of frames",
     ),
     "gSC, labelled sets as atoms": (
         "gSC",
@@ -100,6 +100,8 @@ TERMS = {  # {the parameter: what its words mean}
     "C": "C: of an SVM; larger, and it tries harder to have every training clip right",
     "voters": "voters: the candidates, by settings, that vote",
 }
+THINGS = {"p": "direction", "n_neighbors": "neighbour", "voters": "voter"}
+NAMES = {"lam": "lambda", "spectrum": "all directions, alpha"}
 RULES = {
     "residual": "the class that explains most",
     "sum": "the class of the largest sum",
@@ -127,28 +129,28 @@ def meaning(name):
     return ROWS.get(name, ("", ""))[1]
 
 
-def in_words(name, value):
-    """The value of a parameter that was chosen, in words.
+def in_words(name, value, least=None):
+    """The value of a parameter that was chosen, or the least to this value, in words.
 
     >>> in_words("p", 4), in_words("lam", 0.01), in_words("recipe", "HOG, stack 4")
     ('4 directions', 'lambda 0.01', 'HOG, stacks of 4 frames')
+    >>> in_words("lam", 0.1, least=0.01), in_words("n_neighbors", 40, least=10)
+    ('lambda 0.01 to 0.1', '10 to 40 neighbours')
     """
     if name == "recipe":
         words = re.sub(r"stack (\d+)", r"stacks of \1 frames", value)
         return {"plain": "plain frames", "raw": "raw pixels"}.get(words, words)
     if name == "kernel":
         return "no kernel" if value == "linear" else value
-    if name == "spectrum":
-        return f"all directions, alpha {value:g}"
     if name == "rule":
         return RULES.get(value, value)
-    things = {"p": "direction", "n_neighbors": "neighbour", "voters": "voter"}
-    if name in things:
-        return plural(value, things[name])
     if isinstance(value, str):
         return value
     words = f"{value:g}" if isinstance(value, (int, float)) else str(value)
-    return f"{'lambda' if name == 'lam' else name} {words}"
+    first = "" if least is None else f"{least:g} to "
+    if name in THINGS:
+        return first + plural(value, THINGS[name])
+    return f"{NAMES.get(name, name)} {first}{words}"
 
 
 def all_in_words(chosen):

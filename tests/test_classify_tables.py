@@ -558,6 +558,25 @@ def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
 
 
 @pytest.mark.parametrize(
+    "values, words",
+    [
+        ([3, 10, 4, 6], "3 to 10 directions"),
+        ([3, 3, 4, 6], "3 to 6 directions"),  # no more than half
+        ([3, 3, 3, 6], "3 directions (in 3 of 4)"),
+        ([3, 3, None, None], "3 directions (in 2 of 4)"),
+        ([1, 1], "1 direction"),
+        ([7], "7 directions"),
+    ],
+)
+def test_numbers_that_differ_from_split_to_split_are_a_range(values, words, capsys):
+    results = results_of({"row": [90.0] * len(values)})
+    for split, value in zip(results["row"], values):
+        split["chosen"] = {"p": value}
+    told, _, cells = notes_of(results, capsys)
+    assert told == words and cells == [words]
+
+
+@pytest.mark.parametrize(
     "numbers, words",
     [
         ([7], "7 voters"),
