@@ -7,6 +7,7 @@ again. It reads well on a phone and on paper.
 import html
 import importlib.metadata
 import platform
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -44,7 +45,9 @@ p { max-width: 45rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-size: 0.875rem; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25rem 0.6rem; text-align: left;
          vertical-align: top; overflow-wrap: anywhere; }
-td.number, th.number { text-align: right; overflow-wrap: normal; }
+th, td.number { overflow-wrap: normal; }
+td.number, th.number { text-align: right; }
+td:first-child { min-width: 4rem; }
 td.number { white-space: nowrap; }
 tr.best td { font-weight: bold; }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-start; }
@@ -58,8 +61,9 @@ figure.strip { width: 16rem; }
 figcaption { overflow-wrap: anywhere; }
 pre { background: #f4f4f4; padding: 0.75rem; white-space: pre-wrap;
       overflow-wrap: anywhere; }
-@media (max-width: 40rem) { body { padding: 0.5rem; } table { font-size: 0.75rem; }
-  th, td { padding: 0.2rem 0.25rem; } figure { width: 5.2rem; } }
+@media (max-width: 40rem) { body { padding: 0.5rem; } table { font-size: 0.7rem; }
+  th, td { padding: 0.2rem 0.15rem; } td.number { white-space: normal; } .wide { margin-right: 0; }
+  figure { width: 5.2rem; } }
 @media print { body { font-size: 10pt; max-width: none; } .wide { overflow: visible; }
   table { font-size: 8pt; } .pictures > img { max-height: 12cm; } figure { width: 2.6cm; }
   h2, tr, img { break-inside: avoid; } h2 { break-after: avoid; } }
@@ -96,7 +100,8 @@ class Report:
         def cells(row, tag):
             for k, value in enumerate(row):
                 kind = ' class="number"' if k in numbers else ""
-                yield f"<{tag}{kind}>{html.escape(str(value))}</{tag}>"
+                words = re.sub("± +", "±&nbsp;", html.escape(str(value)))
+                yield f"<{tag}{kind}>{words}</{tag}>"
 
         lines = [f"<tr>{''.join(cells(header, 'th'))}</tr>"]
         for r, row in enumerate(rows[:SHOWN]):

@@ -71,7 +71,7 @@ class Page(HTMLParser):
     def handle_data(self, data):
         tag = self.tags[-1] if self.tags else ""
         if tag in ("td", "th"):
-            self.rows[-1][-1] += data
+            self.rows[-1][-1] += data.replace("\xa0", " ")
         elif tag in self.texts:
             self.texts[tag][-1] += data
 
@@ -113,7 +113,7 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     rows = {row[0]: row for row in reversed(table)}
     for full, found in results["methods"].items():
         name = short(full)
-        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:4.1f}"
+        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:.1f}"
         behind = results["comparison"]["behind"].get(full)
         assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
     (best,) = page.best
