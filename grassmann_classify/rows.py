@@ -172,7 +172,7 @@ def check_asked(first_words, names):
         if not any(asked_for(name, [first]) for name in names):
             raise ValueError(
                 f"--methods must hold the first words of rows, got {first!r}; the "
-                f"rows are: {'; '.join(names)}"
+                f"rows are: {'; '.join(map(short, names))}"
             )
 
 

@@ -14,20 +14,23 @@ COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
 SECONDS = "of one split, in the mean: to choose all settings, to learn, to answer"
 
 
-def print_table(results, columns=("accuracy",)):
-    """columns: of COLUMNS, in %, each with its standard deviation over the splits."""
+def print_table(results, columns=("accuracy",), say=tell):
+    """columns: of COLUMNS, in %, each with its standard deviation over the splits.
+
+    say: what prints a line.
+    """
     width = max(map(len, map(short, results))) + 1
     heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
-    tell(f"{'':{width}}{heads}{'seconds':>12}")
+    say(f"{'':{width}}{heads}{'seconds':>12}")
     for method, found in results.items():
         done = successes(found)
         name = f"{short(method):{width}}"
         if not done:
-            tell(f"{name}  failed")
+            say(f"{name}  failed")
             continue
         shares = "".join(_mean([split[column] for split in done]) for column in columns)
         seconds = _digits(np.mean([split["seconds"] for split in done]))
-        tell(f"{name}{shares}{seconds:>12}{_failures(done, found)}".rstrip())
+        say(f"{name}{shares}{seconds:>12}{_failures(done, found)}".rstrip())
 
 
 def print_legend(results):

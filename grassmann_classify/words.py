@@ -52,7 +52,7 @@ ROWS = {  # {full name: (short name, what the row does)}
         "local coding, in the space of a Gaussian kernel of frames",
     ),
     "vote of nearest subspaces and SVMs": (
-        "vote: nearest, SVMs",
+        "vote: nearest and SVM",
         "a vote of all settings of the rows that do not code, the better count more",
     ),
     "vote of the coding methods": (
