@@ -9,18 +9,20 @@
 #             coding, learning and methods: tests/stress, then all tests of the suite that draw
 #             their problems, many times; twelve minutes; SEED=1 draws others
 #
-# All use .venv, which this file owns. They create it once, and again after setup.cfg changes.
+# All use .venv, which this file owns. They create it once, and again after setup.cfg changes, with
+# what make demo needs; the others add what they need.
 # Another interpreter: make demo PYTHON=python3.12
 
 PYTHON ?= python3
 VENV_PYTHON := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python.exe,.venv/bin/python)
+DEMO := .venv/demo
 READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
 .PHONY: demo test types bench pages stress
 
-demo: $(READY)
+demo: $(DEMO)
 	$(VENV_PYTHON) -m examples.quickstart
 	$(VENV_PYTHON) -m examples.table_digits
 
@@ -73,10 +75,16 @@ endef
 export CHECK_PYTHON REQUIREMENTS
 
 # The project itself is not installed: a copy in .venv would shadow the files being edited.
-# READY is touched last, so that an interrupted install starts afresh.
-$(READY): setup.cfg
+# DEMO is touched last, so that an interrupted install starts afresh.
+$(DEMO): setup.cfg
 	@$(PYTHON) -c "$$CHECK_PYTHON"
 	$(PYTHON) -m venv --clear .venv
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" sklearn > .venv/requirements_demo.txt
+	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements_demo.txt
+	@touch $@
+
+# What tests need, on top of it.
+$(READY): $(DEMO)
 	@$(VENV_PYTHON) -c "$$REQUIREMENTS" dev > .venv/requirements.txt
 	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements.txt
 	@touch $@

@@ -44,6 +44,12 @@ PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 # ----------------------------------------------------------------------------- learning
 
 
+def _in_words(atoms):
+    """What atoms (N, d, p) are, in words."""
+    N, d, p = atoms.shape
+    return f"{N} atoms of dimension {p} in R^{d}"
+
+
 class Noted:
     """Makes a named tuple that notes more than its fields: attributes, given by name."""
 
@@ -69,6 +75,15 @@ class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
     @property
     def n_iter(self) -> int:
         return len(self.costs) // 2
+
+    def __repr__(self) -> str:
+        cost = f"cost {self.costs[-1]:.6g}" if len(self.costs) else "no cost"
+        lam = "" if self.lam is None else f", lam={self.lam:.3g}"
+        stopped = "" if self.stopped is None else f", stopped by {self.stopped!r}"
+        return (
+            f"Learned({_in_words(self.atoms)}; codes of {self.codes.shape[0]} samples; "
+            f"{cost} after {self.n_iter} iterations{lam}{stopped})"
+        )
 
 
 def gdl(
@@ -545,6 +560,10 @@ class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
     """
 
     lam: float | None = None
+
+    def __repr__(self) -> str:
+        n_classes = len(np.unique(self.labels))
+        return f"LabelledAtoms({_in_words(self.atoms)} of {n_classes} classes)"
 
 
 def class_dictionaries(

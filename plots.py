@@ -1,5 +1,6 @@
 """Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as
-a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence.
+a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence,
+accuracy against a number.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or
 into a new figure, and returns the axes. None of them shows or saves anything or changes
@@ -9,7 +10,7 @@ matplotlib's settings. The colours suit colour-blind readers.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -36,6 +37,7 @@ __all__ = [
     "plot_sparsity",
     "plot_convergence",
     "plot_reliability",
+    "plot_accuracy",
 ]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
@@ -50,7 +52,11 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
-GAP = 0.3  # in a sheet, of the size of an image
+GAP = 0.3  # in a sheet, in units of the size of a square image
+WIDEST_IMAGE = 1.8
+SHEET = 8.4  # width up to which rows of a sheet stand beside each other
+BESIDE = 0.5  # between these
+FEWEST_ROWS = 3  # below each other, before others stand beside them
 # beyond it, and below its inverse, ticks of a logarithmic axis overflow
 LARGEST_LAM = 1e100
 
@@ -307,8 +313,9 @@ def plot_sheet(
     """A sheet of images in rows, with words under each: a set beside what explains it.
 
     rows: sequences of (image (height, width), words); images are of any sizes, rows of
-    any lengths, and None in place of a pair leaves a gap. words: lines, each shown
-    without its middle if it is too wide. note: a line under the sheet.
+    any lengths, and None in place of a pair leaves a gap. Short rows stand beside each
+    other, in their order. words: lines, each shown without its middle if it is too
+    wide. note: a line under the sheet.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -317,46 +324,74 @@ def plot_sheet(
     >>> len(plots.plot_sheet([row, row]).images)
     4
     """
-    checks.check_sequence(rows, "rows", "sequences of (image, words)")
+    read = [row for row in _read_sheet(rows) if row]
     if not isinstance(note, str):
         raise TypeError(f"note must be a string, got {note!r:.60}")
-    cells = []
-    longest = 0
-    bottom = 0
+    cells = [cell for row in read for cell in row if cell is not None]
+    if not cells:
+        raise ValueError("rows must hold at least one image, got none")
+    widest = max(image.shape[1] / image.shape[0] for image, _ in cells)
+    width = min(WIDEST_IMAGE, max(1.0, 0.75 * widest))  # of a cell; all are of one
+    longest = max(sum(GAP if cell is None else width for cell in row) for row in read)
+    beside = int(max(1, (SHEET + BESIDE) // (longest + BESIDE)))
+    beside = min(beside, -(-len(read) // min(len(read), FEWEST_ROWS)))
+    right = beside * (longest + BESIDE) - BESIDE
+    placed = []
+    top = 0.0
+    for first in range(0, len(read), beside):
+        band = read[first : first + beside]
+        height = max(
+            _image_size(cell[0], width)[1] for row in band for cell in row if cell
+        )
+        most = max(len(cell[1].split("\n")) for row in band for cell in row if cell)
+        for k, row in enumerate(band):
+            x = k * (longest + BESIDE)
+            for cell in row:
+                if cell is not None:
+                    placed.append((*cell, x + width / 2, top + height / 2))
+                x += GAP if cell is None else width
+        top += height + 0.15 + 0.1 * most
+    ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + 0.8)
+    for image, words, x, y in placed:
+        lines = [_cut(line, 14 * width) for line in words.split("\n")]
+        _draw_image(ax, image, x, y, lines, "black", width)
+    _end_sheet(
+        ax, right, top, textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
+    )
+    ax.set(xlim=(-0.02, right), ylim=(top, -0.05))
+    return ax
+
+
+def _read_sheet(rows):
+    """Rows of (image, words) or None, checked."""
+    checks.check_sequence(rows, "rows", "sequences of (image, words)")
     for r, row in enumerate(rows):
         checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
-        x = 0.0
-        most = 1
+        read = []
         for c, cell in enumerate(row):
-            if cell is None:
-                x += GAP
-                continue
             name = f"rows[{r}][{c}]"
+            if cell is None:
+                read.append(None)
+                continue
             if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
                 raise TypeError(
                     f"{name} must be (image, words) or None, got {cell!r:.60}"
                 )
             image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
-            lines = [_cut(line, 14) for line in str(cell[1]).split("\n")]
-            cells.append((image, x, bottom, lines))
-            most = max(most, len(lines))
-            x += 1
-        longest = max(longest, x)
-        bottom += 1.05 + 0.14 * most
-    if not cells:
-        raise ValueError("rows must hold at least one image, got none")
-    width = max(4.2, 1.4 * longest + 0.2)
-    ax = _axes(ax, width, 1.35 * bottom + 0.4)
-    for cell in cells:
-        _draw_image(ax, *cell, "black")
-    note = textwrap.fill(note, int(72 * width / FONT))
-    _end_sheet(ax, longest - 0.5, bottom - 0.5, note)
-    return ax
+            read.append((image, str(cell[1])))
+        yield read if any(read) else []
 
 
-def _draw_image(ax, image, x, y, lines, color):
+def _image_size(image, width):
+    """Width and height of an image in a cell of this width, which is one high."""
+    h, w = image.shape
+    scale = min(width / w, 1 / h) / 1.1
+    return w * scale, h * scale
+
+
+def _draw_image(ax, image, x, y, lines, color, width=1.0):
     """An image of a sheet about the point (x, y), and the lines under it."""
-    h, w = np.divide(image.shape, 2.2 * max(image.shape))
+    w, h = np.divide(_image_size(image, width), 2)
     ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
     ax.text(
         x,
@@ -643,7 +678,72 @@ def plot_reliability(
     return ax
 
 
+def plot_accuracy(
+    curves: Mapping[str, Mapping[float, ArrayLike]],
+    meaning: str,
+    *,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """Accuracy against a positive number, as the sets of a class: a line a method.
+
+    curves: {name: {number: accuracies in %, one or several}}; several are shown as
+    their mean, in a band of one standard deviation. meaning: what the numbers are. The
+    axis of the numbers is logarithmic.
+
+    >>> from grassmann_sc import plots
+    >>> curves = {"gSC": {1: [60, 70], 2: [80, 78], 4: [90, 92]}}
+    >>> ax = plots.plot_accuracy(curves, "sets of a class")
+    >>> ax.get_lines()[0].get_ydata().tolist()
+    [65.0, 79.0, 91.0]
+    """
+    _check_mapping(curves, "curves", "{name: {number: accuracies in %}}")
+    read = {name: _curve(of, f"curves[{name!r}]") for name, of in curves.items()}
+    ax = _axes(ax, 5.4 + 1.2 * (len(read) > 1), 3.8)
+    for k, (name, curve) in enumerate(read.items()):
+        numbers, mean, spread = curve.T
+        color = CLASS_COLORS[k % len(CLASS_COLORS)]
+        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)]
+        ax.plot(numbers, mean, f"{marker}-", color=color, markersize=5, label=name)
+        low = np.maximum(mean - spread, 0)
+        high = np.minimum(mean + spread, 100)
+        ax.fill_between(numbers, low, high, color=color, alpha=0.12, linewidth=0)
+    ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
+    ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %")
+    ax.set_xticks(_apart(ticks), minor=False)
+    ax.set_xticks([], minor=True)
+    ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
+    ax.grid(axis="y", color="0.9")
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(read) > 1:
+        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        ax.legend(frameon=False, fontsize=FONT, **place)
+    return ax
+
+
 # ----------------------------------------------------------------- what is in a picture
+
+
+def _curve(points, name):
+    """(n, 3): numbers in ascending order, means and standard deviations."""
+    _check_mapping(points, name, "{number: accuracies in %}")
+    rows = []
+    for number, shares in points.items():
+        number = core.check_number(number, f"the numbers of {name}", above=0)
+        shares = np.atleast_1d(shares)
+        shares = checks.shaped_array(shares, f"{name}[{number:g}]", ("n",))
+        spread = shares.std(ddof=1) if len(shares) > 1 else 0.0
+        rows.append([number, shares.mean(), spread])
+    return np.array(sorted(rows))
+
+
+def _apart(ticks):
+    """Those of ascending positive numbers whose names do not overlap on a log axis."""
+    room = np.log(ticks[-1] / ticks[0]) / 12
+    kept = [ticks[0]]
+    for tick in ticks[1:]:
+        if np.log(tick / kept[-1]) >= room:
+            kept.append(tick)
+    return kept
 
 
 def _counts(truth, predicted):
@@ -911,6 +1011,13 @@ def _check_gram(K):
             f"K must have entries up to {1 / core.LEAST_SCALE:g}, got {core.max_abs(K):g}"
         )
     return K
+
+
+def _check_mapping(value, name, of):
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be {of}, got {value!r:.60}")
+    if not value:
+        raise ValueError(f"{name} must be {of}, got none")
 
 
 def _check_names(names, n, name):

@@ -255,6 +255,13 @@ class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
     "tol", "callback" or "interrupted", None while learning.
     """
 
+    def __repr__(self) -> str:
+        N, d, p = self.atoms.shape
+        return (
+            f"Learned({N} atoms of dimension {p} in R^{d}; cost {min(self.costs):.6g} in "
+            f"{len(self.costs)} rounds, lam={self.lam}, stopped by {self.stopped!r})"
+        )
+
 
 def gdl(
     X: ArrayLike,

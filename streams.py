@@ -11,6 +11,7 @@ import copy
 import functools
 import itertools
 import os
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -28,6 +29,7 @@ FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
 PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
+FIRST_CHECKPOINT = 5  # seconds, after which a long fit writes one, however many batches
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
 
@@ -147,7 +149,8 @@ class OnlineGDL:
         shuffled once beforehand if its classes are much longer than a piece.
         progress: show a bar with the cost, by tqdm.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every
-        batches and at the end. resume: path of such a file, from which to get the bits
+        batches and at the end; the first comes after the batch in which five seconds
+        are over. resume: path of such a file, from which to get the bits
         of an uninterrupted run on the same X and options; rng and init are then the
         file's. What was learned from is read again, and compared by its digest;
         ValueError if it differs. Ctrl-C raises a KeyboardInterrupt that says what to
@@ -193,6 +196,8 @@ class OnlineGDL:
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
         """Learn from what is left of the epochs."""
+        begun = time.monotonic()
+        soon = True
         while self._place.epoch < n_epochs:
             if self._place.seed is None:
                 self._at_once(self._begin_epoch)
@@ -209,8 +214,10 @@ class OnlineGDL:
                 if place.epoch == 0:
                     record.add(core.real_array(batch, "X"), i << 64)
                 move(1, self.cost)
-                if self._place.n_done % every == 0:
+                late = soon and time.monotonic() - begun > FIRST_CHECKPOINT
+                if late or self._place.n_done % every == 0:
                     self._keep(record)
+                    soon = False
             self._place = self._place._replace(
                 epoch=place.epoch + 1, batch=0, seed=None
             )

@@ -203,6 +203,30 @@ class Search:
             found |= predict(*parts, self.y[split.train])
         return found
 
+    def right(self, name: Any) -> dict:
+        """{parameters: (n_asked,)}: which answers of a candidate were right.
+
+        Of all folds on which it was tried, one after another; {} if there is none.
+        """
+        last = -1
+        while last + 1 < len(self.folds) and self._knows(name, last + 1):
+            last += 1
+        return self._right(name, last) if last >= 0 else {}
+
+    def _right(self, name, last):
+        """Those up to the last fold."""
+        folds = [
+            {
+                what: right
+                for predict in self.predicts
+                for what, right in self.known[predict, name, f].items()
+            }
+            for f in range(last + 1)
+        ]
+        return {
+            what: np.concatenate([right[what] for right in folds]) for what in folds[0]
+        }
+
     def _knows(self, name, fold):
         """Were all answers of the candidate of this name in a fold computed?"""
         return all((predict, name, fold) in self.known for predict in self.predicts)
@@ -259,18 +283,9 @@ class Search:
         _, place, counts = np.unique(
             self._asked(last), return_inverse=True, return_counts=True
         )
-        folds = [
-            {
-                what: right
-                for predict in self.predicts
-                for what, right in self.known[predict, name, f].items()
-            }
-            for f in range(last + 1)
-        ]
         return {
-            what: np.bincount(place, np.concatenate([right[what] for right in folds]))
-            / counts
-            for what in folds[0]
+            what: np.bincount(place, right) / counts
+            for what, right in self._right(name, last).items()
         }
 
     def _asked(self, last):

@@ -88,7 +88,7 @@ def tried_first():
             grid,
         )
         for name, features in (
-            ("frames: SVM, mean of their scores", frames_of),
+            ("frames: SVM", frames_of),
             ("mean frame: SVM", mean_frames_of),
         )
     }
@@ -101,23 +101,23 @@ def methods_on_subspaces():
     local = estimators.GrassmannDictionary(N_ATOMS, "local", **learning)
     return {
         "nearest subspace": (estimators.NearestSubspace(), {}),
-        "gSC, labelled sets as atoms, residuals": (
+        "gSC": (
             estimators.CodingClassifier(lam_scale="max", calibrate=False),
             {"lam": LAM},
         ),
-        "gLC, labelled sets as atoms, sums": (
+        "gLC": (
             estimators.CodingClassifier("local", calibrate=False),
             {"n_neighbors": NEIGHBORS},
         ),
-        "SVM on the projection kernel": (
+        "subspaces: SVM": (
             make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")),
             {"svc__C": C},
         ),
-        f"gSC, {N_ATOMS} learned atoms, ridge": (
+        f"gSC, {N_ATOMS} learned atoms": (
             on_codes(sparse, RIDGE),
             {"grassmanndictionary__lam": LAM},
         ),
-        f"gLC, {N_ATOMS} learned atoms, ridge": (
+        f"gLC, {N_ATOMS} learned atoms": (
             on_codes(local, RIDGE),
             {"grassmanndictionary__n_neighbors": NEIGHBORS},
         ),
@@ -128,13 +128,13 @@ def methods_on_sets():
     """The same on sets of images, in a kernel's feature space."""
     lift = estimators.KernelLift(gamma_scale="median", p=P)
     return {
-        "kgSC, labelled sets as atoms, residuals": (
+        "kgSC": (
             make_pipeline(
                 lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)
             ),
             {"kernellift__kernel": KERNELS, "codingclassifier__lam": LAM},
         ),
-        "kgLC, labelled sets as atoms, sums": (
+        "kgLC": (
             make_pipeline(lift, estimators.CodingClassifier("local", calibrate=False)),
             {"kernellift__kernel": KERNELS, "codingclassifier__n_neighbors": NEIGHBORS},
         ),
@@ -152,11 +152,11 @@ def evaluate(methods, labelled, y, queries, truth):
 
 def print_table(scores):
     """scores: {method: (accuracy, seconds) of each split}."""
-    print(f"{'':42}{'accuracy in %':>15}{'s a split':>12}")
+    print(f"{'':22}{'accuracy in %':>15}{'seconds':>12}")
     for name, rows in scores.items():
         accuracy, seconds = np.transpose(rows)
         spread = accuracy.std(ddof=1)
-        print(f"{name:42}{accuracy.mean():8.1f} ± {spread:.1f} {seconds.mean():13.3f}")
+        print(f"{name:22}{accuracy.mean():8.1f} ± {spread:.1f} {seconds.mean():13.3f}")
 
 
 def short(name):
@@ -171,7 +171,7 @@ def save(name, ax, title, asked):
 
 def save_pictures(fitted, D, y, X, asked):
     """Save pictures of the last split: {method: estimator}, labelled D, queries X."""
-    learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms, ridge"]
+    learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms"]
     how = f"gDL, {N_ATOMS} atoms, λ = {learned.lam:g} of the median λ_max, digits"
     save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, asked)
     save("convergence", plots.plot_convergence(learned.costs_), how, asked)
@@ -219,7 +219,8 @@ def main(asked=None):
         print(f"split {i:2} of {len(SEEDS)}:{told}", flush=True)
     print(
         f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
-        f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits"
+        f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits, "
+        "seconds are of one"
     )
     print_table(scores)
     print("\nPictures of the last split:")

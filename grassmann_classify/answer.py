@@ -158,8 +158,10 @@ def answer(options, out, model, new):
     notes = [*_notes(model, found, possible, options.coverage)]
     for text in notes:
         tell(f"  {text}")
+    sheets = {}
     if not options.no_pictures:
-        save_sheet_of_answers(out, options, model, new, collection, found, possible)
+        given = model, new, collection, found, possible
+        sheets = save_sheet_of_answers(out, options, *given)
     report = report_on(options, options.new, "labels of new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
@@ -169,7 +171,7 @@ def answer(options, out, model, new):
     report.text(*notes)
     report.table(*_shown(model, found, possible))
     report_failed(report, found.failed, len(new))
-    save_report(report, out)
+    save_report(report, out, sheets=sheets)
     to_stderr(f"labels, scores and reasons: {path}")
     say_failed(collection._replace(unread=found.failed))
 
@@ -219,7 +221,7 @@ def _table(model, found, possible):
     ranks = none if found.label_next is None else found.label_next.tolist()
     rows = []
     for i, of in enumerate(found.scores.tolist()):
-        of = [found.names[i], found.labels[i], *of]
+        of = [found.names[i], found.labels[i], *(f"{score:.4g}" for score in of)]
         of += ["" if coded[i] is None else coded[i], possible[i], found.because[i]]
         rows.append([*of, ranks[i] or "", *how, ""])
     empty = [""] * (len(header) - 4)

@@ -17,13 +17,14 @@ from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
-from grassmann_classify.messages import plural, tell, to_stderr, told
+from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.points import reader_of
 from grassmann_classify.reading import labelled_clips, read
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.sheets import save_sheet_of_suspects
 from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.words import all_in_words, short
 from grassmann_sc import tuning
 
 PRINTED = 12  # suspects and pairs of copies
@@ -93,14 +94,16 @@ def check(options, out):
             f"{plural(n_alone, 'label')} left out: no other set, or none of another group, "
             "has the same"
         )
+    sheets = {}
     if worse and not options.no_pictures:
         first = wrong[:PRINTED]
-        save_sheet_of_suspects(out, options, collection, clips, suspects, first)
+        given = collection, clips, suspects, first
+        sheets = save_sheet_of_suspects(out, options, *given)
     what = "labels that may be wrong, clips that are there twice"
     report = report_on(options, options.data, what)
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
-    report.text(f"{plural(len(worse), 'label')} of {len(names)}, by {suspects.how}.")
+    report.text(f"{plural(len(worse), 'label')} of {len(names)}, {suspects.how}.")
     if worse:
         report.table(OF_SUSPECT, worse)
     report.text(*both)
@@ -112,7 +115,7 @@ def check(options, out):
         report.table(OF_PAIR, pairs)
     else:
         report.text("None was found.")
-    save_report(report, out)
+    save_report(report, out, sheets=sheets)
     to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
     say_failed(collection)
 
@@ -182,7 +185,7 @@ def suspects_among(collection, inputs, settings):
     reasons = of_class(shares, place, suspected)
     names = [*map(labelled, collection.names, collection.label)]
     return Suspects(
-        f"{row.method.name}, {told(row.chosen)}",
+        f"by {short(row.method.name)}, {all_in_words(row.chosen)}",
         np.argsort(-suspicion, kind="stable"),
         suspicion,
         classes[suspected],

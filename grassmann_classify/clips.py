@@ -13,6 +13,9 @@ from grassmann_classify.settings import axes_named
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
+STRIP = 3  # frames of a clip beside each other
+BETWEEN = 2  # white pixels between them
+FILM = 12  # frames of a clip that moves
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
 # one error, if the clip cannot be used
@@ -156,21 +159,34 @@ def read_options(recipe):
     )
 
 
-def middle_frame(clip, key=None):
-    """A frame (height, width) of a clip as stored; ValueError if frames are vectors."""
-    source = clip.sources[len(clip.sources) // 2]
-    if not isinstance(source, np.ndarray):
-        source = frames.read_frames(source, evenly=3, key=key)
-    if source.ndim != 3:
-        raise ValueError(f"{clip.name} is made of vectors, not of images")
-    return source[len(source) // 2]
+def frames_of(clip, number, key=None):
+    """At most so many frames (n, height, width) of a clip as stored, at even steps.
+
+    ValueError if frames are vectors.
+    """
+    sources = clip.sources
+    several = len(sources) >= number
+    places = (2 * np.arange(number) + 1) * len(sources) // (2 * number)
+    read = []
+    for place in places if several else [len(sources) // 2]:
+        source = sources[place]
+        if not isinstance(source, np.ndarray):
+            source = frames.read_frames(
+                source, evenly=3 if several else number, key=key
+            )
+        if source.ndim != 3:
+            raise ValueError(f"{clip.name} is made of vectors, not of images")
+        few = 1 if several else min(number, len(source))
+        at = (2 * np.arange(few) + 1) * len(source) // (2 * few)
+        read.append(source[at])
+    return np.concatenate(read)
 
 
-def pictures_of(names, clip, clips, key=None, of=None):
-    """A small image in uint8 of each set, or None where there is none.
+def films_of(names, clip, clips, key=None, of=None, number=FILM):
+    """A few small frames (n, height, width) in uint8 of each set, or None.
 
-    names, clip: of all sets of a Collection, which was built from clips; of: the
-    indices of the sets that are wanted, None for all.
+    None where there is none. names, clip: of all sets of a Collection, which was built
+    from clips; of: the indices of the sets that are wanted, None for all.
     """
     whose = clip_names(names, clip)
     whose = whose if of is None else [whose[i] for i in of]
@@ -179,7 +195,7 @@ def pictures_of(names, clip, clips, key=None, of=None):
 
     def small(one):
         try:
-            return one.name, _small(middle_frame(one, key))
+            return one.name, _small(frames_of(one, number, key))
         except Exception:  # vectors, or a damaged file
             return one.name, None
 
@@ -187,14 +203,31 @@ def pictures_of(names, clip, clips, key=None, of=None):
     return [wanted[name] for name in whose]
 
 
-def _small(image):
-    """The image in uint8, means of blocks so that no side has more than SIDE pixels."""
-    block = -(-max(image.shape) // SIDE)
-    h, w = (max(1, side // block) for side in image.shape)
-    image = np.asarray(image, float)[: h * block, : w * block]
-    image = image.reshape(h, -1, w, image.shape[1] // w).mean(axis=(1, 3))
-    low = image.min()
-    high = image.max()
+def pictures_of(names, clip, clips, key=None, of=None):
+    """A small image (height, width) of each set, a strip of frames; as films_of."""
+    films = films_of(names, clip, clips, key, of, STRIP)
+    return [None if film is None else strip(film) for film in films]
+
+
+def strip(film):
+    """Of a film (n, height, width), STRIP frames beside each other, or as many as it has."""
+    few = min(STRIP, len(film))
+    at = (2 * np.arange(few) + 1) * len(film) // (2 * few)
+    parts = [film[at[0]]]
+    for place in at[1:]:
+        gap = np.full((film.shape[1], BETWEEN), 255, film.dtype)
+        parts += [gap, film[place]]
+    return np.concatenate(parts, axis=1)
+
+
+def _small(film):
+    """The film in uint8, means of blocks so that no side has more than SIDE pixels."""
+    block = -(-max(film.shape[1:]) // SIDE)
+    h, w = (max(1, side // block) for side in film.shape[1:])
+    film = np.asarray(film, float)[:, : h * block, : w * block]
+    film = film.reshape(len(film), h, -1, w, film.shape[2] // w).mean(axis=(2, 4))
+    low = film.min()
+    high = film.max()
     if low < 0 or high > 255 or high <= 1:
-        image = (image - low) * (255 / (high - low) if high > low else 0)
-    return image.round().astype(np.uint8)
+        film = (film - low) * (255 / (high - low) if high > low else 0)
+    return film.round().astype(np.uint8)

@@ -56,18 +56,19 @@ def cluster(options, out):
     notes = [*_notes(found, names, p)]
     for text in notes:
         tell(text)
+    sheets = {}
     if not options.no_pictures:
         title = f"{plural(len(names), 'set')}, p = {p}"
         of_set = [f"cluster {k}" for k in found.number]
         save_plot(out, options, "map", title, plots.plot_map, found.K, of_set)
-        save_sheet_of_clusters(out, options, clips, collection, found)
+        sheets = save_sheet_of_clusters(out, options, clips, collection, found)
     report = report_on(options, options.data, "clusters of clips")
     report.section("Clusters")
     report.text(*notes)
     members = [(names[i], found.number[i]) for i in found.order]
     report.table(["clip", "cluster"], members)
     report_failed(report, collection.unread, len(clips))
-    save_report(report, out)
+    save_report(report, out, sheets=sheets)
     to_stderr(f"the cluster of each clip: {path}")
     say_failed(collection)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
+from grassmann_classify.curves import save_curves
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
@@ -18,14 +19,19 @@ from grassmann_classify.splits import strangers
 from grassmann_classify.tables import (
     columns_of,
     compared,
+    print_choices,
     print_comparison,
+    print_legend,
+    print_notes,
     print_table,
+    report_choices,
     report_table,
 )
+from grassmann_classify.words import short
 
 CHOSEN = (
-    "Everything that is chosen was chosen by cross-validation on the training part of each "
-    "split. The last column tells what was chosen most often."
+    "All settings were chosen by cross-validation on the training part of each split. In "
+    "brackets: in how many splits, if not in all."
 )
 
 
@@ -50,10 +56,19 @@ def compare(options, out):
     columns = columns_of(options, collection.label)
     tell(_headline(collection, inputs, pairs, how))
     print_table(results, columns)
+    tell("")
+    print_legend(results)
+    tell("")
     print_comparison(results, pairs)
+    print_notes(results)
+    if options.choices:
+        tell("")
+        print_choices(results)
     arrays = save_codes(out, collection, done)
+    sheets = {}
     if not options.no_pictures:
-        save_pictures(out, options, collection, clips, pairs, results, arrays)
+        save_curves(out, options, inputs, collection.label, pairs, results)
+        sheets = save_pictures(out, options, collection, clips, pairs, results, arrays)
     report = report_on(options, options.data, "how well its classes are told apart")
     report_data(report, collection, clips)
     report.text(*notes)
@@ -62,8 +77,11 @@ def compare(options, out):
     comparison = compared(results, pairs)
     report_table(report, results, columns, comparison)
     why = comparison.why or f"p-values: {comparison.test}."
-    report.text(why, CHOSEN, "The command check names labels that may be wrong.")
-    save_report(report, out, [slug(comparison.first or "")])
+    report.text(why, "The command check names labels that may be wrong.")
+    report.section("What was chosen")
+    report.text(CHOSEN)
+    report_choices(report, results)
+    save_report(report, out, [slug(comparison.first or "")], sheets)
     to_stderr(f"results, predictions, codes and pictures: {out.folder}")
     say_failed(collection, results)
 
@@ -106,4 +124,6 @@ def say_failed(collection, results=()):
         if split["failed"]
     }
     if failed:
-        sys.exit("\n".join(f"{name} failed: {why}" for name, why in failed.items()))
+        sys.exit(
+            "\n".join(f"{short(name)} failed: {why}" for name, why in failed.items())
+        )

@@ -31,14 +31,15 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.search import Outcome, attempt, search
 from grassmann_classify.votes import vote, vote_of_rows
+from grassmann_classify.words import short
 from grassmann_sc import checks, estimators, files, tuning
 
 PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
 VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
 # After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
-# chosen, predicted, failed, left_out, ends, warned, reasons}, ...], one for each split
-# so far}; if the method failed, the first three are NaN and predicted is None. reasons:
+# chosen, predicted, failed, left_out, ends, warned, tried, reasons}, ...], one for each
+# split so far}; if the method failed, the first three are NaN and predicted is None. reasons:
 # {wrong test set: [(labelled set, share), ...]} of coding methods, else None. fitted:
 # [(name, estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
@@ -242,12 +243,13 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                     "left_out": outcome.left_out,
                     "ends": outcome.ends,
                     "warned": outcome.warned,
+                    "tried": outcome.tried,
                     "reasons": _reasons_of_wrong(outcome, label, train, test),
                 }
             )
             what = f"failed: {failed}" if failed else told(outcome.chosen)
             to_stderr(
-                f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {name}  "
+                f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {short(name)}  "
                 f"{what}"
             )
             yield Progress(results, train, test, fitted)

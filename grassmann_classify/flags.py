@@ -65,8 +65,8 @@ OPTIONS = {
     "--model": _option("a saved model", type=Path, metavar="M.npz"),
     "--save": _option("save the model that was learned", type=Path, metavar="M.npz"),
     "--labels": _option(
-        "the labels of clips that lie in the folder at any depth: columns clip and label, "
-        "and if need be group, and split with train or test",
+        "labels of the clips in the folder: columns clip and label, and if need be group "
+        "and split",
         type=Path,
         metavar="FILE.csv",
     ),
@@ -88,9 +88,8 @@ OPTIONS = {
         default=DPI,
     ),
     "--strict": _option(
-        "stop at the first clip that cannot be used (default: leave out damaged clips; "
-        "stop before anything long if other clips, as those of another frame size, or "
-        "all of a class would be lost)",
+        "stop at the first clip that cannot be used (default: leave out damaged ones, stop "
+        "at other sizes)",
         **FLAG,
     ),
     "--skip": _option("leave out every clip that cannot be used", **FLAG),
@@ -137,8 +136,8 @@ OPTIONS = {
         "resample the frames to N, linearly in time", type=int, metavar="N"
     ),
     "--run": _option(
-        "cut each clip into sets of N frames, which stay together in splits; cut images "
-        "that lie directly in class folders into clips of N; the same as --window",
+        "cut each clip, or images that lie in a class folder, into sets of N frames, kept "
+        "together in splits; the same as --window",
         type=int,
         metavar="N",
     ),
@@ -154,37 +153,34 @@ OPTIONS = {
     ),
     # recipe
     "--recipe": _option(
-        "choose --features, --center and --stack by cross-validation, unless they are "
-        "given; or plain: raw frames, neither centred nor stacked (default: %(default)s)",
+        "plain: raw frames; chosen: --features, --center and --stack are chosen (default: "
+        "%(default)s)",
         choices=["chosen", "plain"],
         default="chosen",
     ),
     "--features": _option(
-        "descriptor of a frame: raw (its pixels), hog, lbp, or several of these to choose "
-        "from (default: these three for images, if scikit-image is installed); of a "
-        "clip: lbp_top, gei, or package.module:function, your own function of a clip's "
-        "frames (n_frames, height, width) that gives rows (n, d)",
+        "raw, hog, lbp, or several of these to choose from; lbp_top, gei, or your "
+        "package.module:function",
         nargs="+",
         type=_descriptor,
         metavar="NAME",
     ),
     "--feature-options": _option(
-        "options of the descriptor, as '{\"grid\": [2, 2]}' (default: those of "
-        "scikit-image; of several descriptors, cells that suit the frames)",
+        "options of the descriptor, as '{\"grid\": [2, 2]}' (default: cells that suit the "
+        "frames)",
         type=json.loads,
         default={},
         metavar="JSON",
     ),
     "--p": _option(
-        "dimension of the subspaces, or several to choose from (default: up to the rank "
-        f"of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or pad)",
+        "dimension of the subspaces, or several to choose from (default: up to "
+        f"{MOST_P}; with --arma {USUAL_P})",
         type=int,
         nargs="+",
     ),
     "--spectrum": _option(
-        "weigh the directions of a clip by the 2 A-th power of their singular values "
-        "instead of taking p of them, or several A to choose from (default: "
-        f"{' '.join(map(str, SPECTRUM))} unless --p is given)",
+        "instead of p directions all, by their singular values to the power 2 A "
+        f"(default: {' '.join(f'1/{1 / a:g}' for a in SPECTRUM)})",
         type=float,
         nargs="+",
         metavar="A",
@@ -197,8 +193,8 @@ OPTIONS = {
         "divide each centred pixel by its standard deviation over the set", **FLAG
     ),
     "--stack": _option(
-        "stack each frame with the M - 1 that follow it (block Hankel matrix), or several "
-        "M to choose from (default: 1 and 4)",
+        "stack each frame with the M - 1 that follow it, or several M to choose from "
+        "(default: 1 4)",
         type=int,
         nargs="+",
         metavar="M",
@@ -218,8 +214,8 @@ OPTIONS = {
     "--single": _option("single precision: half the memory", **FLAG),
     # evaluation
     "--splits": _option(
-        "splits: a line clip,NAME,NAME,... and for each clip, class/clip, or one of its "
-        "sets, class/clip#0, a line with train, test or nothing",
+        "your splits: a line clip,NAME,NAME,... and for each clip a line with train, test "
+        "or nothing",
         type=Path,
         metavar="FILE.csv",
     ),
@@ -235,10 +231,10 @@ OPTIONS = {
         default=0.5,
         metavar="SHARE",
     ),
+    "--choices": _option("print what each row chose, in words", **FLAG),
     "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
     "--seconds": _option(
-        "in each split, a search for parameters begins no fold after these seconds and "
-        "leaves out Gaussian kernels that take longer (default: no bound)",
+        "bound of each search for settings, in each split and row (default: none)",
         type=float,
     ),
     "--seed": _option(
@@ -247,8 +243,7 @@ OPTIONS = {
         default=0,
     ),
     "--coverage": _option(
-        "of new clips, the share whose right class is among those called possible, and "
-        "the share of known clips that are not called unlike all classes (default: "
+        "share of new clips whose right class shall be among the possible ones (default: "
         "%(default)s)",
         type=float,
         default=0.9,
@@ -256,15 +251,14 @@ OPTIONS = {
     ),
     # rows
     "--methods": _option(
-        "only the rows, baselines included, that begin with these words, as gsc,kgsc,svm "
-        'or "gsc 40,svm on a kernel" (default: all that the other options ask for)',
+        "only the rows of the table whose names begin with these words, as "
+        "gsc,kgsc,nearest",
         type=_words,
         metavar="WORDS,...",
     ),
     "--baselines": _option(
-        "also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
-        "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
-        "DL-Pegasos",
+        "also what the paper compares with: GDA, DCC, MSM, hulls, ...; on raw videos LDS, "
+        "PM, ...",
         **FLAG,
     ),
     "--kernels": _option(
@@ -273,12 +267,12 @@ OPTIONS = {
         action=BooleanOptionalAction,
     ),
     "--kernel": _option(
-        "in place of Gaussian kernels your own, a function of rows (n, d) and (m, d) that "
-        "gives their kernel matrix (n, m)",
+        "your own kernel: a function of rows (n, d) and (m, d) that gives their matrix "
+        "(n, m)",
         metavar="package.module:function",
     ),
     "--lam": _option(
-        "candidate lambdas of gSC, in units of lam_max (default: %(default)s)",
+        f"candidate lambdas of gSC, of 0 to 1 (default: {len(LAM)} from {LAM[0]} to {LAM[-1]})",
         type=float,
         nargs="+",
         default=LAM,
@@ -319,7 +313,8 @@ BY_SUBJECT = {
     "--strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
-    "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
+    "evaluation": "--repeats --train --splits --seconds --seed --f1 "
+    "--choices --coverage",
     "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
     "--iterations",
     "output": "--out --no-pictures --format --dpi",

@@ -43,6 +43,7 @@ from grassmann_classify.settings import (
     candidate_points,
     is_own,
 )
+from grassmann_classify.words import short
 from grassmann_sc import checks, files, tuning
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
@@ -148,7 +149,7 @@ class Model:
                 f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
             )
         return (
-            f"{self.method} ({self.chosen}): {100 * self.score:.1f} % right in "
+            f"{short(self.method)} ({self.chosen}): {100 * self.score:.1f} % right in "
             f"cross-validation on {sets}"
         )
 

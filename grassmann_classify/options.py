@@ -44,7 +44,11 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
         "--labels --out --methods --size --p --recipe --repeats --kernels --seconds "
         "--baselines",
-        FRAMES | LEARNING | METHODS | OUTPUT | {"--splits", "--train", "--f1"},
+        FRAMES
+        | LEARNING
+        | METHODS
+        | OUTPUT
+        | {"--splits", "--train", "--f1", "--choices"},
     ),
     "predict": (
         {
@@ -131,27 +135,70 @@ def flags_of(name):
     return found
 
 
-def parser_of(name, prog=INSTALLED):
-    """The parser of a command."""
+class HelpAll(argparse.Action):
+    """--help-all: explains every option."""
+
+    def __init__(self, option_strings, dest, **keywords):
+        super().__init__(option_strings, dest, nargs=0, **keywords)
+
+    def __call__(self, parser, *_):
+        prog, _, name = parser.prog.rpartition(" ")
+        parser_of(name, prog, everything=True).print_help()
+        parser.exit()
+
+
+def parser_of(name, prog=INSTALLED, everything=False):
+    """The parser of a command, whose help explains the most used options, or all."""
     argument, what, example, *_ = COMMANDS[name]
+    first, *others = flags_of(name).items()
+    optional = {"nargs": "?"} if name == "predict" else {}
+    (dest,) = argument
+    metavar = "DIR" if dest == "data" else dest.upper()
     parser = Parser(
         f"{prog} {name}",
-        description=f"{textwrap.fill(what, 78)}\n\nexample:\n  {prog} {example}",
+        usage=f"%(prog)s {f'[{metavar}]' if optional else metavar} [options]",
+        description=f"example:\n  {prog} {example}\n\n{textwrap.fill(what, 78)}",
+        epilog=None if everything else _named(others),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
-    for dest, help in argument.items():
-        optional = {"nargs": "?"} if name == "predict" else {}
-        metavar = "DIR" if dest == "data" else dest.upper()
-        parser.add_argument(dest, type=Path, metavar=metavar, help=help, **optional)
-    for subject, flags in flags_of(name).items():
+    parser.add_argument(
+        dest, type=Path, metavar=metavar, help=argument[dest], **optional
+    )
+    for subject, flags in (first, *others):
+        hidden = not everything and subject != first[0]
         group = parser.add_argument_group(subject)
         for flag in flags:
             keywords = OPTIONS[flag]
             if name == "add" and flag in ("--model", "--save"):
                 keywords = {**keywords, "required": True}
+            if hidden:
+                keywords = {**keywords, "help": argparse.SUPPRESS}
             group.add_argument(flag, *ALSO.get(flag, []), **keywords)
+    group = parser.add_argument_group("help")
+    group.add_argument(
+        "-h", "--help", action="help", help="explain the options that most need"
+    )
+    group.add_argument("--help-all", action=HelpAll, help="explain all options")
     return parser
+
+
+def _named(groups):
+    """The names of options, a paragraph a subject."""
+    named = [
+        textwrap.fill(
+            f"{subject}: {' '.join(flags)}",
+            78,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+        )
+        for subject, flags in groups
+    ]
+    return "\n".join(
+        ["other options, which --help-all explains:", *named] if named else []
+    )
 
 
 def _check(options):

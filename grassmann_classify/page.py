@@ -4,26 +4,32 @@ It tells what was asked, of which data, what came out, and the command that make
 again. It reads well on a phone and on paper.
 """
 
-import base64
 import html
 import importlib.metadata
 import platform
+import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.animation import animated, as_url, can_move, still
 from grassmann_classify.evaluation import natural_classes
 from grassmann_classify.messages import plural, printable
 from grassmann_classify.settings import FORMATS
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 SHOWN = 100  # lines of a table
-PICTURES = {  # in this order before all others
+BREAK = "<wbr>"  # where a line may end
+CONFUSION = "The answers of the best row to the clips of each class"  # the first
+PICTURES = {  # then in this order before all others
     "answers": "New clips, and labelled clips that speak for their labels",
     "suspects": "Labels that may be wrong, and clips that speak against them",
     "clusters": "Clips of each cluster",
+    "learning": "Accuracy with fewer labelled clips",
+    "dimension": "Accuracy with subspaces of dimension p",
+    "spectrum": "Accuracy with weighted subspaces",
     "wrong": "Clips with wrong answers, and labelled clips that speak for these",
     "map": "All sets as points in the plane",
 }
@@ -31,20 +37,35 @@ KINDS = {".png": "image/png", ".svg": "image/svg+xml"}  # of pictures that it ca
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; padding: 1rem;
-       max-width: 60rem; }
+       max-width: 80rem; }
 h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
+p { max-width: 45rem; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; display: inline-block; vertical-align: top; max-width: 100%;
+        margin: 0 2rem 1rem 0; }
 table { border-collapse: collapse; font-size: 0.875rem; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25rem 0.6rem; text-align: left;
-         vertical-align: top; }
-td:last-child { min-width: 14rem; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+         vertical-align: top; overflow-wrap: anywhere; }
+th, td.number { overflow-wrap: normal; }
+td.number, th.number { text-align: right; }
+td:first-child { min-width: 4rem; }
+td.number { white-space: nowrap; }
 tr.best td { font-weight: bold; }
-img { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
+.pictures { display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-start; }
+.pictures > img { max-width: min(100%, 38rem); height: auto; }
+.sheet { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; }
+.row { display: flex; flex-wrap: wrap; gap: 0.5rem; break-inside: avoid; }
+.gap { width: 0.75rem; }
+figure { margin: 0; width: 8rem; font-size: 0.75rem; line-height: 1.3; }
+figure img { width: 100%; height: auto; display: block; image-rendering: pixelated; }
+figure.strip { width: 16rem; }
+figcaption { overflow-wrap: anywhere; }
 pre { background: #f4f4f4; padding: 0.75rem; white-space: pre-wrap;
       overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { padding: 0.5rem; } table { font-size: 0.7rem; }
+  th, td { padding: 0.2rem 0.15rem; } td.number { white-space: normal; } .wide { margin-right: 0; }
+  figure { width: 5.2rem; } }
 @media print { body { font-size: 10pt; max-width: none; } .wide { overflow: visible; }
-  table { font-size: 8pt; } img { max-height: 23cm; max-width: 100%; }
+  table { font-size: 8pt; } .pictures > img { max-height: 12cm; max-width: 47%; } figure { width: 2.6cm; }
   h2, tr, img { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -79,7 +100,8 @@ class Report:
         def cells(row, tag):
             for k, value in enumerate(row):
                 kind = ' class="number"' if k in numbers else ""
-                yield f"<{tag}{kind}>{html.escape(str(value))}</{tag}>"
+                words = re.sub("± +", "±&nbsp;", html.escape(str(value)))
+                yield f"<{tag}{kind}>{words}</{tag}>"
 
         lines = [f"<tr>{''.join(cells(header, 'th'))}</tr>"]
         for r, row in enumerate(rows[:SHOWN]):
@@ -95,9 +117,27 @@ class Report:
         if kind is None:
             self.text(f"{words}: {path.name}")
             return
-        content = base64.b64encode(path.read_bytes()).decode()
         words = html.escape(words)
-        self.parts.append(f'<img alt="{words}" src="data:{kind};base64,{content}">')
+        self.parts.append(
+            f'<img alt="{words}" src="{as_url(path.read_bytes(), kind)}">'
+        )
+
+    def sheet(self, rows, note=""):
+        """Clips that move, in rows, where the reader does not ask for less motion.
+
+        rows: of (film (n, height, width) in uint8, words) or None, which leaves a gap.
+        """
+        made = {}
+        lines = []
+        for row in rows:
+            cells = [
+                '<span class="gap"></span>' if cell is None else _figure(*cell, made)
+                for cell in row
+            ]
+            lines.append(f'<div class="row">{"".join(cells)}</div>')
+        self.parts.append(f'<div class="sheet">{"".join(lines)}</div>')
+        if note:
+            self.text(f"{note[0].upper()}{note[1:]}.")
 
     def save(self, out):
         """Write the page, whole or not at all, into a folder.Results."""
@@ -117,6 +157,22 @@ class Report:
         # names of files may hold bytes that are no text
         content = page.encode("utf-8", "replace")
         out.write("report.html", lambda file: file.write(content))
+
+
+def _figure(film, words, made):
+    """A figure of a film; made: {id of a film: its addresses}, made once each."""
+    if id(film) not in made:
+        made[id(film)] = as_url(animated(film)), as_url(still(film))
+    moving, at_rest = made[id(film)]
+    lines = html.escape(words).replace("\n", "<br>").replace("_", f"_{BREAK}")
+    alt = html.escape(" ".join(words.split()))
+    less = "print, (prefers-reduced-motion: reduce)"
+    source = f'<source media="{less}" srcset="{at_rest}">' if len(film) > 1 else ""
+    size = f'width="{film.shape[2]}" height="{film.shape[1]}"'
+    image = f'<img alt="{alt}" {size} src="{moving}">'
+    kind = ' class="strip"' if film.shape[2] > 2 * film.shape[1] else ""
+    below = f"<figcaption>{lines}</figcaption>"
+    return f"<figure{kind}><picture>{source}{image}</picture>{below}</figure>"
 
 
 def report_data(report, collection, clips):
@@ -147,21 +203,38 @@ def report_failed(report, unread, n_clips):
         report.table(["clip", "why"], [*unread.items()])
 
 
-def save_report(report, out, slugs=None):
-    """Add the pictures that the run has left, of methods those of the slugs; save it."""
-    report.section("Pictures")
+def save_report(report, out, slugs=None, sheets=None):
+    """Add the pictures that the run has left, of methods those of the slugs; save it.
+
+    The confusion matrix of these stands first. sheets: {name of a picture: (rows, note)}
+    of Report.sheet, which stand in place of these pictures.
+    """
+    sheets = sheets if sheets and can_move() else {}
     left = {Path(name).stem: out.written[name] for name in sorted(out.written)}
-    for stem in [*PICTURES, *(name for name in left if name not in PICTURES)]:
+    confusions = {f"confusion_{one}": CONFUSION for one in slugs or ()}
+    words = confusions | PICTURES
+    shown = {}
+    for stem in dict.fromkeys([*words, *left]):
         path = left.get(stem)
         of_method = stem.startswith(("confusion_", "codes_", "atoms_"))
         chosen = slugs is None or any(stem.endswith(f"_{one}") for one in slugs)
         if (
-            path is not None
+            stem not in sheets
+            and path is not None
             and path.exists()
             and path.suffix[1:] in FORMATS
             and (chosen or not of_method)
         ):
-            report.picture(path, PICTURES.get(stem, stem.replace("_", " ")))
+            shown[path] = words.get(stem, stem.replace("_", " "))
+    if shown:
+        report.section("Pictures")
+        report.parts.append('<div class="pictures">')
+        for path, told in shown.items():
+            report.picture(path, told)
+        report.parts.append("</div>")
+    for stem, sheet in sheets.items():
+        report.section(PICTURES[stem])
+        report.sheet(*sheet)
     report.save(out)
 
 

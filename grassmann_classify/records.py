@@ -11,6 +11,8 @@ from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import compared
 from grassmann_sc import estimators
 
+DIGITS = 9  # of fractions in results.json: the rest is rounding
+
 
 def save_results(out, asked, collection, pairs, results):
     """results.json, whole after each method; "splits_done" tells how far it went."""
@@ -29,7 +31,7 @@ def save_results(out, asked, collection, pairs, results):
         "comparison": compared(results, pairs)._asdict(),
         "failed": [*collection.unread.values()],
     }
-    text = json.dumps(content, indent=1, default=_plain)
+    text = json.dumps(_rounded(content), indent=1, default=str)
     out.write("results.json", lambda file: file.write(text.encode()))
 
 
@@ -76,9 +78,15 @@ def _summary(label, pairs, found):
     }
 
 
-def _plain(value):
-    """NumPy's numbers and arrays, and paths, as JSON has them."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+def _rounded(value):
+    """NumPy's numbers and arrays as JSON has them, fractions with DIGITS digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if hasattr(value, "tolist"):
+        return _rounded(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.{DIGITS}g}") if type(value) is float else value
 
 
 def save_codes(out, collection, done):

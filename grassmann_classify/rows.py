@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
+from grassmann_classify.words import short
 from grassmann_sc import checks, estimators, tuning
 
 # penalties of the ridge classifier on codes of unit variance
@@ -173,10 +174,13 @@ def slug(name):
 
 
 def asked_for(name, first_words):
-    """Does the row of this name begin with one of these, if any are asked for?"""
-    words = f"{slug(name)}_"
+    """Does a row begin with one of these, by its full or its short name?
+
+    If none are asked for, all rows are.
+    """
+    words = f"{slug(name)}_", f"{slug(short(name))}_"
     return first_words is None or any(
-        words.startswith(f"{slug(first)}_") for first in first_words
+        one.startswith(f"{slug(first)}_") for first in first_words for one in words
     )
 
 
@@ -186,7 +190,7 @@ def check_asked(first_words, names):
         if not any(asked_for(name, [first]) for name in names):
             raise ValueError(
                 f"--methods must hold the first words of rows, got {first!r}; the "
-                f"rows are: {'; '.join(names)}"
+                f"rows are: {'; '.join(map(short, names))}"
             )
 
 

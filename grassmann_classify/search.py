@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from grassmann_classify import first_tries
 from grassmann_classify.candidates import (
     GROWN,
+    WEIGHTED,
     candidates,
     is_weighted,
     on_one_thread,
@@ -35,12 +36,13 @@ LIMITS = {
 # ends: {parameter: option to try} of the choices at an end of their grid; score: the
 # share that is right in cross-validation; failed: why there is none of these, or None;
 # warned: the warnings of candidates; p: the best dimension, where a spectrum was chosen;
-# shares (n,): how often each set was right in cross-validation, NaN if it was not asked.
+# shares (n,): how often each set was right in cross-validation, NaN if it was not asked;
+# tried: {"p" or "spectrum": {value: accuracy in %}} of the chosen recipe.
 Outcome = namedtuple(
     "Outcome",
     "method estimator queries predicted chosen left_out ends score "
-    "failed seconds warned p shares",
-    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, (), None, None],
+    "failed seconds warned p shares tried",
+    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, (), None, None, {}],
 )
 
 
@@ -92,9 +94,27 @@ def search(method, searched, at, task):
     }
     ends |= inputs.end_of_stacks(chosen.get("recipe"))
     left_out = _left_out(method, choice)
+    scores = {} if method.reads != "gram" else scores_along(choice, grams, searched)
     shares = choice.shares[choice.gram, choice.parameters]
     told_of = chosen, left_out, ends, choice.score
-    return Outcome(method, *fitted, *told_of, p=p, shares=shares)
+    return Outcome(method, *fitted, *told_of, p=p, shares=shares, tried=scores)
+
+
+def scores_along(choice, grams, searched):
+    """{"p" or "spectrum": {value: accuracy in %}} of the recipe that was chosen.
+
+    With the best of the other settings; a candidate that was given up has the folds
+    that it was tried on.
+    """
+    found = {"p": {}, "spectrum": {}}
+    for name in grams:
+        recipe, kind, value = name
+        if recipe == choice.gram[0] and name not in searched.left_out:
+            right = searched.right(name)
+            if right:
+                along = found["spectrum" if kind == WEIGHTED else "p"]
+                along[value] = 100 * max(map(np.mean, right.values()))
+    return found
 
 
 def _grow(beyond, method, chosen, searched, task):

@@ -9,12 +9,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.clips import pictures_of
+from grassmann_classify.clips import films_of, strip
 from grassmann_classify.evaluation import all_answers, successes
-from grassmann_classify.messages import plural, printable, to_stderr, told
+from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.reasons import UNLIKE
 from grassmann_classify.rows import slug
 from grassmann_classify.tables import compared
+from grassmann_classify.words import all_in_words, short
 from grassmann_sc import plots
 
 PICTURED_ATOMS = 40
@@ -28,7 +29,7 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
     """Draw confusion matrices, wrong clips, Gram matrix, map, codes and atoms.
 
     Codes and atoms are those of the last split. If one picture cannot be drawn, it says
-    so and draws the others.
+    so and draws the others. Gives the sheets of clips, as save_sheet does.
     """
     label = collection.label.tolist()
     data = printable(options.data.stem)
@@ -40,13 +41,13 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
         save(
             f"confusion_{slug(name)}",
-            f"{name}\n{data}: {accuracy:.1f} %",
+            f"{short(name)}\n{data}: {accuracy:.1f} %",
             plots.plot_confusion,
             truth.tolist(),
             predicted.tolist(),
             n_splits=len(successes(found)),
         )
-    save_picture_of_wrong_clips(
+    sheets = save_picture_of_wrong_clips(
         save, data, collection, clips, pairs, results, options.key
     )
     p = min(PICTURED_P, collection.X.shape[2])
@@ -54,9 +55,9 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
     save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
     how = {
-        slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
-            "lam ", "λ / λ_max "
-        )
+        slug(
+            name
+        ): f"{short(name)}, {data}\n{all_in_words(successes(found)[-1]['chosen'])}"
         for name, found in results.items()
         if successes(found)
     }
@@ -65,6 +66,20 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
         to_stderr("no picture of the atoms: they are made of features, not of pixels")
     else:
         _save_pictures_of_atoms(save, how, data, collection, arrays)
+    return sheets
+
+
+def save_sheet(save, name, title, rows, note=""):
+    """Draw a sheet of clips, if there are any rows, as strips of frames.
+
+    rows: of (film (n, height, width), words) or None. Gives {name: (rows, note)}, for
+    the page where clips move.
+    """
+    if not rows:
+        return {}
+    strips = [[cell and (strip(cell[0]), cell[1]) for cell in row] for row in rows]
+    save(name, title, plots.plot_sheet, strips, note=note)
+    return {name: (rows, note)}
 
 
 def save_plot(out, options, name, title, plot, *arrays, **choices):
@@ -89,11 +104,11 @@ def save_plot(out, options, name, title, plot, *arrays, **choices):
 def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
     """The clips that the best method got wrong, with what speaks for its answers.
 
-    That is what a coding method with the same answer tells.
+    That is what a coding method with the same answer tells. Gives what save_sheet gives.
     """
     name = compared(results, pairs).first
     if name is None:
-        return
+        return {}
     found = results[name]
     wrong = {}
     for k, (split, (_, test)) in enumerate(zip(found, pairs)):
@@ -106,7 +121,7 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     shown = {i: _most_often_answered(wrong[i]) for i in order}
     involved = {*order, *(j for _, reasons in shown.values() for j, _ in reasons)}
     involved = sorted(involved)
-    of_set = pictures_of(collection.names, collection.clip, clips, key, involved)
+    of_set = films_of(collection.names, collection.clip, clips, key, involved)
     images = dict(zip(involved, of_set))
     rows = []
     for i, (answer, reasons) in shown.items():
@@ -119,18 +134,15 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
         if images[i] is not None:
             words = f"{words}\n{caption(collection.names[i], collection.label[i])}"
             rows.append(row_of(images[i], words, part))
-    if rows:
-        note = (
-            "a clip with its class and the answer; labelled clips that speak for that"
-        )
-        n_wrong = sum(map(len, wrong.values()))
-        n_asked = sum(len(test) for _, test in pairs[: len(found)])
-        part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
-        title = (
-            f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
-            f"{n_wrong} of {plural(n_asked, 'answer')}"
-        )
-        save("wrong", title, plots.plot_sheet, rows, note=note)
+    note = "a clip with its class and the answer; labelled clips that speak for that"
+    n_wrong = sum(map(len, wrong.values()))
+    n_asked = sum(len(test) for _, test in pairs[: len(found)])
+    part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
+    title = (
+        f"{short(name)}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
+        f"{n_wrong} of {plural(n_asked, 'answer')}"
+    )
+    return save_sheet(save, "wrong", title, rows, note)
 
 
 def _reasons_for(answer, i, place, k, results):
@@ -195,20 +207,25 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
 
 
 def save_sheet_of_answers(out, options, model, new, collection, found, possible):
-    """New clips, the least sure first, with what speaks for label and runner-up."""
+    """New clips, the least sure first, with what speaks for label and runner-up.
+
+    Gives what save_sheet gives; a model has a strip of each labelled clip, which stands
+    still.
+    """
     if model.pictures is None or found.ahead is None or not len(found.names):
-        return
+        return {}
     # those that the model that codes cannot take, whose ahead is NaN, come last
     order = np.argsort(found.ahead, kind="stable")[:PICTURED]
     place = {name: i for i, name in enumerate(collection.names)}
     first = [place[found.names[i]] for i in order]
     key = model.recipe.key
-    images = pictures_of(collection.names, collection.clip, new, key, first)
+    images = films_of(collection.names, collection.clip, new, key, first)
+    kept = [None if image is None else image[None] for image in model.pictures]
 
     def part(label, reasons):
         return [
             (
-                model.pictures[j],
+                kept[j],
                 f"{label} {share:.2g}\n{caption(model.names[j], label)}",
             )
             for j, share in reasons
@@ -223,21 +240,21 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
         parts = part(found.labels[i], own), part(found.runner_up[i], other)
         rows.append(row_of(image, words, *parts))
-    if not rows:
-        return
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
         f"{plural(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
-        f"{model.method}"
+        f"{short(model.method)}"
     )
-    save_plot(out, options, "answers", title, plots.plot_sheet, rows, note=note)
+    return save_sheet(partial(save_plot, out, options), "answers", title, rows, note)
 
 
 def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
-    """The first suspects, with what speaks for another class."""
+    """The first suspects, with what speaks for another class; gives as save_sheet."""
     names = collection.names
     label = collection.label
-    images = pictures_of(names, collection.clip, clips, options.key)
+    involved = sorted({*first, *(j for i in first for j, _ in suspects.reasons[i])})
+    films = films_of(names, collection.clip, clips, options.key, involved)
+    images = dict(zip(involved, films))
 
     def shown(j, share):
         return images[j], f"{label[j]} {share:.2g}\n{caption(names[j], label[j])}"
@@ -251,21 +268,20 @@ def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
         for i in first
         if images[i] is not None
     ]
-    if rows:
-        note = "a clip with its label and another class; clips that speak for that"
-        title = "Labels that may be wrong, the most suspect first"
-        save_plot(out, options, "suspects", title, plots.plot_sheet, rows, note=note)
+    note = "a clip with its label and another class; clips that speak for that"
+    title = "Labels that may be wrong, the most suspect first"
+    return save_sheet(partial(save_plot, out, options), "suspects", title, rows, note)
 
 
 def save_sheet_of_clusters(out, options, clips, collection, found):
-    """The first clips of the largest clusters, a row each."""
+    """The first clips of the largest clusters, a row each; gives as save_sheet."""
     rows = []
     for k in range(1, min(options.k, PICTURED) + 1):
         members = [i for i in found.order if found.number[i] == k]
         first = members[:TYPICAL]
         names = [collection.names[i] for i in first]
         given = collection.names, collection.clip, clips, options.key
-        images = pictures_of(*given, first)
+        images = films_of(*given, first)
         size = f"cluster {k}, {plural(len(members), 'set')}\n"
         rows.append(
             [
@@ -274,13 +290,13 @@ def save_sheet_of_clusters(out, options, clips, collection, found):
                 if image is not None
             ]
         )
-    if any(rows):
-        title = "In each cluster, what the others explain best"
-        save_plot(out, options, "clusters", title, plots.plot_sheet, rows)
+    title = "In each cluster, what the others explain best"
+    save = partial(save_plot, out, options)
+    return save_sheet(save, "clusters", title, [*filter(None, rows)])
 
 
 def row_of(image, words, *parts):
-    """A row of plots.plot_sheet: an image, and what explains it.
+    """A row of a sheet: an image, and what explains it.
 
     parts: [(image or None, words), ...] each, with a gap before each part.
     """

@@ -5,60 +5,133 @@ from collections import Counter, namedtuple
 import numpy as np
 
 from grassmann_classify.evaluation import successes
-from grassmann_classify.messages import plural, tell, told
+from grassmann_classify.messages import plural, tell
 from grassmann_classify.rows import most_telling
+from grassmann_classify.words import TERMS, in_words, meaning, short
 from grassmann_sc import tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
+SECONDS = "of one split, in the mean: to choose all settings, to learn, to answer"
 
 
-def print_table(results, columns=("accuracy",)):
-    """columns: of COLUMNS, in %, each with its standard deviation over the splits."""
-    width = max(map(len, results)) + 1
+def print_table(results, columns=("accuracy",), say=tell):
+    """columns: of COLUMNS, in %, each with its standard deviation over the splits.
+
+    say: what prints a line.
+    """
+    width = max(map(len, map(short, results))) + 1
     heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
-    tell(f"{'':{width}}{heads}{'s a split':>12}   most often chosen")
+    say(f"{'':{width}}{heads}{'seconds':>12}")
     for method, found in results.items():
         done = successes(found)
+        name = f"{short(method):{width}}"
         if not done:
-            tell(f"{method:{width}}  failed: {found[0]['failed']}")
+            say(f"{name}  failed")
             continue
         shares = "".join(_mean([split[column] for split in done]) for column in columns)
-        seconds = [split["seconds"] for split in done]
-        chosen = _most_often(done)
-        if len(done) < len(found):
-            chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
-        tell(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
-        for note in _notes(done):
-            tell(f"    {note}")
+        seconds = _digits(np.mean([split["seconds"] for split in done]))
+        say(f"{name}{shares}{seconds:>12}{_failures(done, found)}".rstrip())
+
+
+def print_legend(results):
+    """What each row of the table is, a line each, and the columns."""
+    rows = [[short(name), meaning(name)] for name in results if meaning(name)]
+    _print_pairs([*rows, ["seconds", SECONDS]])
+
+
+def print_choices(results):
+    """What each row chose most often, in words, and what these mean; notes on rows."""
+    chosen = [[short(name), words] for name, words in choices(results).items() if words]
+    if chosen:
+        tell("Chosen most often, and in how many of the splits:")
+        _print_pairs(chosen)
+        tell("\n".join(f"  {line}" for line in terms_of(results)))
+
+
+def print_notes(results):
+    """What else there is to say of rows: what was left out, what to try, warnings."""
+    for name, found in results.items():
+        for note in _notes(successes(found)):
+            tell(f"{short(name)}: {note}")
+
+
+def _print_pairs(pairs):
+    width = max(len(name) for name, _ in pairs)
+    for name, words in pairs:
+        tell(f"  {name:{width}}  {words}")
 
 
 def report_table(report, results, columns, comparison):
-    """The table of print_table in a report, with the rows' distance from the best."""
+    """The table in a report, with the rows' distance from the best, and what it means.
+
+    Rows that failed, and notes on rows, stand below it.
+    """
     p_values = comparison.p_values or {}
-    header = ["method", *(COLUMNS[column] for column in columns), "behind"]
-    header += ["p-value"] * bool(p_values) + ["s a split", "most often chosen"]
+    header = ["row", *(COLUMNS[column] for column in columns), "behind"]
+    header += ["p-value"] * bool(p_values) + ["seconds"]
     rows = []
     for method, found in results.items():
         done = successes(found)
         if not done:
-            empty = [""] * (len(header) - 2)
-            rows.append([method, *empty, f"failed: {found[0]['failed']}"])
+            rows.append([short(method), "failed", *[""] * (len(header) - 2)])
             continue
         shares = [
             _mean([split[column] for split in done]).strip() for column in columns
         ]
         behind = comparison.behind.get(method)
-        row = [method, *shares, "" if behind is None else f"{behind:.1f}"]
+        row = [short(method), *shares, "" if behind is None else f"{behind:.1f}"]
         if p_values:
             row.append(f"{p_values[method]:.3f}" if method in p_values else "")
-        seconds = np.mean([split["seconds"] for split in done])
-        notes = [_most_often(done), *_notes(done)]
-        if len(done) < len(found):
-            notes.append(f"failed in {len(found) - len(done)} of {len(found)} splits")
-        rows.append([*row, f"{seconds:.3f}", "; ".join(filter(None, notes))])
+        rows.append([*row, _digits(np.mean([split["seconds"] for split in done]))])
     best = [k for k, method in enumerate(results) if method == comparison.first]
-    report.table(header, rows, best, range(1, len(header) - 1))
+    report.table(header, rows, best, range(1, len(header)))
+    meanings = [[short(name), meaning(name)] for name in results if meaning(name)]
+    report.table(["row", "what it does"], [*meanings, ["seconds", SECONDS]])
+
+
+def report_choices(report, results):
+    """What each row chose most often, in words, and what is to be said of rows."""
+    chosen = choices(results)
+    rows = []
+    for name, found in results.items():
+        notes = [chosen[name], *_notes(successes(found))]
+        notes.append(_failures(successes(found), found).strip(" ()"))
+        failed = dict.fromkeys(split["failed"] for split in found if split["failed"])
+        notes += [f"failed: {why}" for why in failed]
+        rows.append([short(name), "; ".join(filter(None, notes))])
+    report.table(["row", "chosen most often"], rows)
+    if terms_of(results):
+        report.text("\n".join(terms_of(results)))
+
+
+def choices(results):
+    """{row: what it chose most often, in words, with the number of splits}."""
+    return {name: _most_often(successes(found)) for name, found in results.items()}
+
+
+def terms_of(results):
+    """What the words of choices mean, a line each."""
+    used = {
+        name
+        for found in results.values()
+        for split in successes(found)
+        for name, value in split["chosen"].items()
+        if value is not None and value not in ("linear", "plain", "raw")
+    }
+    return [words for name, words in TERMS.items() if name in used]
+
+
+def _failures(done, found):
+    """In how many splits a row failed, if not in all."""
+    if not done or len(done) == len(found):
+        return ""
+    return f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
+
+
+def _digits(seconds):
+    """A duration, in hundredths below ten seconds."""
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
 
 
 def _mean(shares):
@@ -74,19 +147,22 @@ def columns_of(options, label):
 
 
 def _most_often(done):
-    """The most frequent value of each parameter, and in how many splits it was chosen."""
+    """The most frequent value of each parameter, and in how many splits, if not in all.
+
+    Of numbers of which none was chosen in more than half of the splits, and of voters,
+    the least and the largest.
+    """
     words = []
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
-        if name == "voters":
-            numbers = sorted({split["chosen"][name] for split in done})
-            least = f"{numbers[0]} to " if len(numbers) > 1 else ""
-            words.append(least + plural(numbers[-1], "voter"))
-            continue
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
-        if value is not None:
-            often = f" in {count} of {len(done)}" if len(done) > 1 else ""
-            words.append(told({name: value}) + often)
+        numbers = [one for one in counts if isinstance(one, (int, float))]
+        spread = 2 * count <= len(done) or name == "voters"
+        if spread and len(counts) == len(numbers) > 1:
+            words.append(in_words(name, max(numbers), min(numbers)))
+        elif value is not None:
+            often = f" (in {count} of {len(done)})" if count < len(done) else ""
+            words.append(in_words(name, value) + often)
     return ", ".join(words)
 
 
@@ -184,13 +260,14 @@ def print_comparison(results, pairs):
             tell(found.why)
         return
     tell(
-        f"Behind {found.first}, in points, and the p-value ({found.test}; * below 0.05):"
+        f"Behind {short(found.first)}, in points, and the p-value ({found.test}; * below "
+        "0.05):"
     )
-    width = max(map(len, [found.first, *found.behind]))
+    width = max(map(len, map(short, found.behind)))
     for name, points in found.behind.items():
         p_value = found.p_values[name]
         star = " *" if p_value < 0.05 else ""
-        tell(f"  {name:{width}}{points:7.1f}{p_value:8.3f}{star}")
+        tell(f"  {short(name):{width}}{points:7.1f}{p_value:8.3f}{star}")
 
 
 def _name_of_test(pairs):

@@ -25,6 +25,7 @@ from grassmann_classify.options import parse
 from grassmann_classify.reading import splits_of
 from grassmann_classify.settings import MOST_P, Settings
 from grassmann_classify.splits import split_at_random, split_by_file, split_by_group
+from grassmann_classify.words import short
 from grassmann_sc import tuning
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
@@ -110,7 +111,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     names = list(results["methods"])
     assert (
         all(
-            re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE)
+            re.search(f"^{re.escape(short(name))} .* 100.0", printed.out, re.MULTILINE)
             for name in names
         )
         and len(names) == 15
@@ -223,13 +224,13 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
     assert results["classes"] == ["caf\\udce9", "sea\\x1b[31m"]
     printed = capsys.readouterr()
     assert (
-        "vote of" in printed.out
+        "vote: coding" in printed.out
         and r"sea\x1b[31m/bad\x1b]0;mine\x07.npy" in printed.err
     )
     assert "no picture" not in printed.err
     # lines, bars
     assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)
-    assert len(list((tmp_path / "out").glob("*.png"))) == 11
+    assert len(list((tmp_path / "out").glob("*.png"))) == 12
     names = [clip.name for clip in find_clips(tmp_path / "data")]
     path = tmp_path / "splits.csv"
     path.write_text("clip,s\nsea\x1b[31m/0.npy,train\nsea\\x1b[31m/1.npy,test\n")
@@ -244,7 +245,7 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
 ):
     def fail(*arguments):
         said = capsys.readouterr()
-        assert "most often chosen" in said.out
+        assert "accuracy in %" in said.out
         raise RuntimeError("no ink")
 
     monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)

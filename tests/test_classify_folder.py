@@ -479,7 +479,7 @@ def test_results_inside_the_data_change_no_later_table(out, work, monkeypatch, c
         assert said <= {"passed over: Results/, which holds no clip"}
         results = json.loads(Path(out, "results.json").read_text())
         assert results["n_sets"] == 12 and results["classes"] == ["left", "right"]
-        seconds = r"^(nearest subspace .*?)\d\.\d{3} "
+        seconds = r"^(nearest subspace .*?)\d+\.\d\d$"
         tables.append(re.sub(seconds, r"\1", told.out, flags=re.MULTILINE))
         left(before, ".")
     assert tables[0] == tables[1] == tables[2] and "nearest subspace" in tables[0]

@@ -175,11 +175,36 @@ def test_each_option_of_a_command_is_in_one_group_and_few_are_in_the_first(name)
     assert len({*grouped}) == len(grouped)
     _, _, _, given, others = COMMANDS[name]
     assert {*grouped} == {*given.split()} | others
-    text = parser_of(name).format_help()
+    text = parser_of(name, everything=True).format_help()
     shown = re.findall(r"^  (--?[a-zA-Z][\w-]*)", text, re.MULTILINE)
-    assert sorted(shown) == sorted([*grouped, "-h"])
+    assert sorted(shown) == sorted([*grouped, "-h", "--help-all"])
     headings = re.findall(r"^(\w.*):$", text, re.MULTILINE)
     assert [one for one in headings if one in of_group] == [*of_group]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_a_page_of_the_most_used_options_and_help_all_has_every_one(
+    name, monkeypatch, capsys
+):
+    """Two lines an option at most; the others are named where they are not explained."""
+    monkeypatch.setenv("COLUMNS", "80")
+    first, *others = flags_of(name).values()
+    pages = []
+    for asked in ("--help", "--help-all"):
+        with pytest.raises(SystemExit, match="^0$"):
+            main([name, asked], "grassmann-classify")
+        pages.append(capsys.readouterr().out)
+    page, everything = pages
+    assert page.index("example:") < 80 and len(page.splitlines()) <= 60
+    for flag in [flag for flags in (first, *others) for flag in flags]:
+        assert re.search(rf"^  {flag}\b", everything, re.MULTILINE)
+        explained = re.search(rf"^  {flag}\b", page, re.MULTILINE)
+        assert bool(explained) == (flag in first) and f" {flag}" in page
+    for words in re.split(r"\n(?=  -|\n)", everything):
+        lines = words.strip("\n").splitlines()
+        named = re.match("  -.{21}", words) and len(lines[0].rstrip()) < 80
+        alone = named and not re.search(r"\S {2,}\S", lines[0])
+        assert not named or len(lines) <= 2 + alone, words
 
 
 def test_each_option_is_one_of_some_command_and_each_says_what_it_is_for():

@@ -2,25 +2,39 @@
 
 import base64
 import csv
+import io
 import json
 import shlex
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from grassmann_classify.__main__ import main
+from grassmann_classify.animation import animated, still
+from grassmann_classify.clips import Clip, films_of, strip
 from grassmann_classify.folder import Results
 from grassmann_classify.page import SHOWN, Report
 from grassmann_classify.rows import slug
+from grassmann_classify.words import meaning, short
 from grassmann_sc import plots
 
 FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
 NAMES = ["<b>ape", r"bee & $\cost$"]  # what HTML and formulas would read
 
 
+def content_of(url):
+    head, content = url.split(",", 1)
+    assert head in ("data:image/png;base64", "data:image/webp;base64")
+    return base64.b64decode(content)
+
+
 class Page(HTMLParser):
-    """headings, paragraphs, rows of all tables (the best marked), pictures, the command."""
+    """headings, paragraphs, rows of all tables (the best marked), pictures, the command.
+
+    films, at_rest: the clips that move, and what is shown in place of them.
+    """
 
     def __init__(self, path):
         super().__init__()
@@ -29,6 +43,8 @@ class Page(HTMLParser):
         self.rows = []
         self.best = []
         self.pictures = []
+        self.films = []
+        self.at_rest = []
         self.links = []
         self.feed(path.read_text(encoding="utf-8"))
 
@@ -44,15 +60,18 @@ class Page(HTMLParser):
             self.rows[-1].append("")
         if tag in self.texts:
             self.texts[tag].append("")
+        if tag == "source":
+            self.at_rest.append((held["media"], content_of(held["srcset"])))
         if tag == "img":
-            head, content = held["src"].split(",", 1)
-            assert head == "data:image/png;base64" and held["alt"]
-            self.pictures.append(base64.b64decode(content))
+            content = content_of(held["src"])
+            moves = held["src"].startswith("data:image/webp;base64,")
+            assert held["alt"]
+            (self.films if moves else self.pictures).append(content)
 
     def handle_data(self, data):
         tag = self.tags[-1] if self.tags else ""
         if tag in ("td", "th"):
-            self.rows[-1][-1] += data
+            self.rows[-1][-1] += data.replace("\xa0", " ")
         elif tag in self.texts:
             self.texts[tag][-1] += data
 
@@ -89,15 +108,18 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     page = page_of(data, "compare", "--repeats", "5", *FEW, "--p", "2")
     with open(data / "out" / "results.json", encoding="utf-8") as file:
         results = json.load(file)
-    rows = {row[0]: row for row in page.rows}
-    header = rows["method"]
-    assert header[1:4] == ["accuracy in %", "behind", "p-value"]
-    for name, found in results["methods"].items():
-        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:4.1f}"
-        behind = results["comparison"]["behind"].get(name)
+    header = ["row", "accuracy in %", "behind", "p-value", "seconds"]
+    table = page.rows[page.rows.index(header) :]
+    rows = {row[0]: row for row in reversed(table)}
+    for full, found in results["methods"].items():
+        name = short(full)
+        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:.1f}"
+        behind = results["comparison"]["behind"].get(full)
         assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
     (best,) = page.best
-    assert best[0] == results["comparison"]["first"]
+    first = results["comparison"]["first"]
+    assert best[0] == short(first)
+    assert ["gSC", meaning("gSC, labelled sets as atoms")] in table
     text = " ".join(page.texts["p"])
     assert f"{NAMES[0]} (6), {NAMES[1]} (6)" in text and "6 in a set" in text
     assert any(
@@ -116,14 +138,17 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
         == page.texts["h1"]
         == ["data: how well its classes are told apart"]
     )
-    ending = f"_{slug(best[0])}"
+    ending = f"_{slug(first)}"
     pictures = {
-        path.read_bytes()
+        path.stem: path.read_bytes()
         for path in (data / "out").glob("*.png")
         if not path.name.startswith(("confusion", "codes"))
         or path.stem.endswith(ending)
     }
-    assert set(page.pictures) == pictures and len(pictures) >= 5
+    wrong = pictures.pop("wrong", None)
+    assert {*page.pictures} == {*pictures.values()} and len(pictures) >= 5
+    assert page.pictures[0] == pictures[f"confusion{ending}"]
+    assert bool(page.films) == (wrong is not None)
     source = (data / "out" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in source and "<b>ape" not in source
     assert all(link.startswith("data:") for link in page.links)
@@ -141,7 +166,8 @@ def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
     with open(data / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
         answers = [[row["clip"], row["label"]] for row in csv.DictReader(file)]
     assert [row[:2] for row in page.rows[1:]] == answers
-    assert (data / "out" / "answers.png").read_bytes() in page.pictures
+    assert (data / "out" / "answers.png").exists() and not page.pictures
+    check_films(page)
     page = page_of(data, "check")
     with open(data / "out" / "suspects.csv", newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if float(row["suspicion"]) > 0]
@@ -152,6 +178,51 @@ def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
         rows = {row["clip"]: row["cluster"] for row in csv.DictReader(file)}
     for clip, cluster in rows.items():
         assert not cluster or [clip, cluster] in page.rows
+
+
+def check_films(page):
+    """Each clip moves in a few small frames, and stands still where that is asked for."""
+    assert page.films and page.at_rest
+    for film in page.films:
+        assert len(film) <= 20_000
+    n_frames = [Image.open(io.BytesIO(film)).n_frames for film in page.films]
+    assert sum(n > 1 for n in n_frames) == len(page.at_rest)
+    for media, image in page.at_rest:
+        assert "prefers-reduced-motion: reduce" in media and "print" in media
+        assert Image.open(io.BytesIO(image)).n_frames == 1
+
+
+def test_a_noisy_clip_of_any_size_moves_in_twenty_thousand_bytes():
+    rng = np.random.default_rng(0)
+    film = rng.integers(0, 256, (12, 64, 64)).astype(np.uint8)
+    moving = animated(film)
+    assert len(moving) <= 20_000 and 1 < Image.open(io.BytesIO(moving)).n_frames <= 12
+    calm = np.repeat(np.arange(0, 240, 20, np.uint8), 64 * 48).reshape(12, 64, 48)
+    image = Image.open(io.BytesIO(animated(calm)))
+    assert (image.n_frames, image.size) == (12, (48, 64))
+    image.seek(6)
+    assert np.mean(image.convert("L")) == pytest.approx(120, abs=6)
+    middle = Image.open(io.BytesIO(still(calm))).convert("L")
+    assert np.mean(middle) == pytest.approx(120, abs=6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 60])
+def test_a_film_has_frames_at_even_steps_and_its_strip_three(n):
+    frames = np.repeat(np.arange(n, dtype=np.uint8), 24).reshape(n, 4, 6) * 4
+    clip = Clip("c", None, None, [frames])
+    (film,) = films_of(["c"], np.arange(1), [clip])
+    shown = (film[:, 0, 0] // 4).tolist()
+    assert len(film) == min(n, 12) and shown == sorted({*shown})
+    steps = np.diff(shown) if n > 1 else [1]
+    assert max(steps) - min(steps) <= 1
+    assert abs(shown[0] - (n - 1 - shown[-1])) <= 1
+    part = strip(film)
+    few = min(n, 3)
+    assert part.shape == (4, 6 * few + 2 * (few - 1))
+    assert part[0, 0] in film[:, 0, 0] and (few == 1 or (part[:, 6:8] == 255).all())
+    each = [Clip("c", None, None, [*frames[:, None]])]  # a source a frame
+    (again,) = films_of(["c"], np.arange(1), each)
+    assert len(again) == (min(n, 12) if n >= 12 else 1)
 
 
 def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(

@@ -24,7 +24,13 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.search import Outcome
 from grassmann_classify.settings import Settings
-from grassmann_classify.tables import compared, print_comparison, print_table
+from grassmann_classify.tables import (
+    compared,
+    print_choices,
+    print_comparison,
+    print_notes,
+    print_table,
+)
 from grassmann_classify.votes import vote_of_rows
 from grassmann_sc import estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
@@ -286,7 +292,7 @@ def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
         ]
     )
     out = capsys.readouterr().out
-    assert "KAHM, convex hulls " in out and "KCMSM" in out and "failed" not in out
+    assert "\nconvex hulls " in out and "KCMSM" in out and "failed" not in out
 
 
 def test_regularised_baselines_are_tuned_over_their_regularisation():
@@ -548,18 +554,21 @@ def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
         split["ends"] = split["ends"] if i else {}
     for i in (1, 4, 5):
         results["KMSM"][i]["left_out"] = {"p 9": "set 3 has rank 8"}
-    print_table(results)
+    print_choices(results)
+    print_notes(results)
     out = capsys.readouterr().out
-    assert "p 7 in 5 of 10, linear in 10 of 10" in out
-    assert "\n    p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
-    assert "\n    C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n" in out
-    assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
+    assert "  KMSM  4 to 9 directions, no kernel\n" in out
+    assert "\nKMSM: p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
+    end = "KMSM: C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n"
+    assert f"\n{end}" in out
+    assert "\nKMSM: p at the end of its grid in 9 of 10 splits\n" in out
 
 
 def test_the_table_has_the_spread_over_splits_and_ends_of_half_of_them(capsys):
     results = results_of({"KMSM": [80.0, 90.0]})
     results["KMSM"][0]["ends"] = {"C": "--C 1 10 100"}
     print_table(results)
+    print_notes(results)
     out = capsys.readouterr().out
     assert "85.0 ±  7.1" in out  # 10 / sqrt(2)
     assert "C at the end of its grid in 1 of 2 splits: try --C 1 10 100" in out
@@ -577,8 +586,8 @@ def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
     row = method("gram", Warns(), predict=tuning.nearest_predictions)
     found = outcomes(inputs_of(sets, label), label, row)["row"]
     assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
-    print_table(results_of({"row": [90.0] * 3}, warned=found.warned))
-    note = "    warned in 3 of 3 splits: little is known, and 1 other warning\n"
+    print_notes(results_of({"row": [90.0] * 3}, warned=found.warned))
+    note = "row: warned in 3 of 3 splits: little is known, and 1 other warning\n"
     assert note in capsys.readouterr().out
 
 

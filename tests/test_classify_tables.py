@@ -11,16 +11,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
 from grassmann_classify.records import save_results
+from grassmann_classify.rows import OURS, PEERS, asked_for
 from grassmann_classify.tables import (
     columns_of,
     compared,
+    print_choices,
     print_comparison,
+    print_legend,
+    print_notes,
     print_table,
+    report_choices,
     report_table,
+    terms_of,
 )
+from grassmann_classify.words import ROWS, TERMS, meaning, short
 
 # --------------------------------------------------------------------------- shares
 
@@ -144,11 +152,15 @@ class Kept:
     def write(self, name, write):
         write(SimpleNamespace(write=lambda content: setattr(self, "content", content)))
 
-    def table(self, header, rows, best, numbers):
-        self.header = header
-        self.rows = rows
-        self.best = [*best]
-        self.numbers = [*numbers]
+    def __init__(self):
+        self.tables = []
+        self.texts = []
+
+    def table(self, header, rows, best=(), numbers=()):
+        self.tables.append((header, rows, [*best], [*numbers]))
+
+    def text(self, *texts):
+        self.texts += texts
 
 
 def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():
@@ -169,6 +181,7 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():
     out = Kept()
     save_results(out, {}, collection, pairs, results)
     kept = json.loads(out.content)
+    assert not re.search(rb"\.\d{10}", out.content)
     assert kept["classes"] == order and kept["splits"] == 3 and kept["splits_done"] == 2
     for name, found in results.items():
         told = kept["methods"][name]
@@ -351,9 +364,17 @@ HEADS = ["accuracy in %", "balanced", "F1"]
 
 def tabled(results, columns, pairs):
     """The table of a page."""
-    report = Kept()
-    report_table(report, results, columns, compared(results, pairs))
-    return report
+    kept = Kept()
+    report_table(kept, results, columns, compared(results, pairs))
+    header, rows, best, numbers = kept.tables[0]
+    return SimpleNamespace(header=header, rows=rows, best=best, numbers=numbers)
+
+
+def failures_of(results):
+    """{row: what the page tells of it below the table}."""
+    kept = Kept()
+    report_choices(kept, results)
+    return dict(kept.tables[0][1])
 
 
 def results_with_all(k=7):
@@ -378,20 +399,20 @@ def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(
     print_table(results, columns)
     head, *lines = capsys.readouterr().out.splitlines()
     heads = [HEADS[COLUMNS.index(column)] for column in columns]
-    assert head.split() == " ".join([*heads, "s a split", "most often chosen"]).split()
+    assert head.split() == " ".join([*heads, "seconds"]).split()
     report = tabled(results, columns, splits_of(k))
     table = {row[0]: row for row in report.rows}
     assert [*table] == [*results] and all(
         len(row) == len(report.header) for row in report.rows
     )
     assert len(lines) == len(results)
+    failed = failures_of(results)
     for line, (name, found) in zip(lines, results.items()):
         done = [split for split in found if split["failed"] is None]
         if not done:
-            assert line.split() == [*name.split(), "failed:", "no", "rank"]
-            assert (
-                set(table[name][1:-1]) == {""} and table[name][-1] == "failed: no rank"
-            )
+            assert line.split() == [*name.split(), "failed"]
+            assert table[name][1] == "failed" and set(table[name][2:]) == {""}
+            assert failed[name] == "failed: no rank"
             continue
         assert line.startswith(f"{name} ")
         pattern = r"(\d+\.\d)(?: ± +(\d+\.\d))?"
@@ -407,32 +428,29 @@ def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(
                 twin = math.sqrt(squares / (len(shares) - 1))
                 assert float(spread) == pytest.approx(twin, abs=0.051)
         seconds = np.mean([split["seconds"] for split in done])
-        printed = re.findall(r"\d+\.\d{3}", line)
-        assert [float(one) for one in printed] == [pytest.approx(seconds, abs=5e-4)]
-        assert float(table[name][-2]) == pytest.approx(seconds, abs=5e-4)
+        printed = re.findall(r"\d+\.\d{2}", line)
+        assert [float(one) for one in printed] == [pytest.approx(seconds, abs=5e-3)]
+        assert float(table[name][-1]) == pytest.approx(seconds, abs=5e-3)
         n = len(done)
         words = f"failed in {k - n} of {k} splits"
-        assert (words in line) == (words in table[name][-1]) == (n < k)
+        assert (words in line) == (words in failed[name]) == (n < k)
+        assert ("no rank" in failed[name]) == (n < k) and "no rank" not in line
 
 
 def test_one_split_has_no_spread_and_says_nothing_of_how_often(capsys):
     results = results_of({"a": [80.0]}, chosen={"p": 3}, left_out={"p 9": "no rank"})
     results["a"][0] |= {"ends": {"C": "--C 1 2"}, "warned": ("little is known",)}
     print_table(results, COLUMNS)
-    _, line, *notes = capsys.readouterr().out.splitlines()
-    assert "±" not in line and line.split()[1:] == [
-        "80.0",
-        "50.0",
-        "40.0",
-        "0.100",
-        "p",
-        "3",
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.split() == ["a", "80.0", "50.0", "40.0", "0.10"]
+    print_notes(results)
+    assert capsys.readouterr().out.splitlines() == [
+        "a: p 9 left out: no rank",
+        "a: C at the end of its grid: try --C 1 2",
+        "a: warned: little is known",
     ]
-    assert [note.strip() for note in notes] == [
-        "p 9 left out: no rank",
-        "C at the end of its grid: try --C 1 2",
-        "warned: little is known",
-    ]
+    print_choices(results)
+    assert capsys.readouterr().out.splitlines()[1] == "  a  3 directions"
 
 
 @pytest.mark.parametrize("k", [4, 7])
@@ -443,9 +461,8 @@ def test_the_page_tells_how_far_a_row_is_behind_and_which_is_first(k):
     comparison = compared(results, pairs)
     report = tabled(results, COLUMNS, pairs)
     chance = ["p-value"] * (k >= 5)
-    last = ["s a split", "most often chosen"]
-    assert report.header == ["method", *HEADS, "behind", *chance, *last]
-    assert report.numbers == [*range(1, len(report.header) - 1)]
+    assert report.header == ["row", *HEADS, "behind", *chance, "seconds"]
+    assert report.numbers == [*range(1, len(report.header))]
     assert report.best == [[*results].index(comparison.first)] == [1]
     for row in report.rows:
         behind = comparison.behind.get(row[0])
@@ -460,12 +477,16 @@ def test_the_page_tells_how_far_a_row_is_behind_and_which_is_first(k):
 
 
 def notes_of(results, capsys):
-    """What stands below the one row, and the last cell in the page, cut at the ;."""
-    print_table(results)
-    _, line, *notes = capsys.readouterr().out.splitlines()
-    report = tabled(results, ["accuracy"], splits_of(len(*results.values())))
-    (row,) = report.rows
-    return line, [note.strip() for note in notes], row[-1].split("; ")
+    """What is said of the one row: its notes, what it chose, and both in the page."""
+    print_notes(results)
+    notes = capsys.readouterr().out.splitlines()
+    print_choices(results)
+    chosen = capsys.readouterr().out.splitlines()
+    (cell,) = failures_of(results).values()
+    row = next(iter(results))
+    assert all(note.startswith(f"{row}: ") for note in notes)
+    words = chosen[1].removeprefix(f"  {row}  ") if chosen else ""
+    return words, [note.removeprefix(f"{row}: ") for note in notes], cell.split("; ")
 
 
 def test_notes_count_the_splits_that_succeeded(capsys):
@@ -496,7 +517,7 @@ def test_notes_count_the_splits_that_succeeded(capsys):
         "warned in 6 of 6 splits: often, and 1 other warning",
     ]
     assert notes == expected
-    assert cells == [*expected, "failed in 1 of 7 splits"]
+    assert cells == [*expected, "failed in 1 of 7 splits", "failed: no rank"]
 
 
 @pytest.mark.parametrize("k, told", [(1, False), (2, False), (3, True), (5, True)])
@@ -531,9 +552,28 @@ def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
     results = results_of({"row": [90.0] * 5})
     for split, found in zip(results["row"], chosen):
         split["chosen"] = found
-    line, _, cells = notes_of(results, capsys)
-    words = "raw in 2 of 5, p 4 in 2 of 5, C 10 in 2 of 5"
-    assert line.endswith(f"0.100   {words}") and cells == [words]
+    words, _, cells = notes_of(results, capsys)
+    assert words == "raw pixels (in 2 of 5), 4 directions (in 2 of 5), C 10 (in 2 of 5)"
+    assert cells == [words]
+
+
+@pytest.mark.parametrize(
+    "values, words",
+    [
+        ([3, 10, 4, 6], "3 to 10 directions"),
+        ([3, 3, 4, 6], "3 to 6 directions"),  # no more than half
+        ([3, 3, 3, 6], "3 directions (in 3 of 4)"),
+        ([3, 3, None, None], "3 directions (in 2 of 4)"),
+        ([1, 1], "1 direction"),
+        ([7], "7 directions"),
+    ],
+)
+def test_numbers_that_differ_from_split_to_split_are_a_range(values, words, capsys):
+    results = results_of({"row": [90.0] * len(values)})
+    for split, value in zip(results["row"], values):
+        split["chosen"] = {"p": value}
+    told, _, cells = notes_of(results, capsys)
+    assert told == words and cells == [words]
 
 
 @pytest.mark.parametrize(
@@ -552,5 +592,41 @@ def test_of_votes_the_least_and_the_largest_number_of_voters_is_told(
     results = results_of({"row": [90.0] * len(numbers)})
     for split, number in zip(results["row"], numbers):
         split["chosen"] = {"voters": number}
-    line, _, cells = notes_of(results, capsys)
-    assert line.endswith(f"   {words}") and cells == [words]
+    told, _, cells = notes_of(results, capsys)
+    assert told == words and cells == [words]
+
+
+# -------------------------------------------------------------------------------- words
+
+
+def test_every_row_has_a_short_name_of_its_own_and_a_line_that_says_what_it_is():
+    learned = [name for name in ESTIMATORS if "learned" in name]
+    assert {*ROWS} == {*EVERY_ESTIMATOR, PEERS, OURS} - {*learned}
+    names = [*ROWS, *(f"{name[:3]}, 40 learned atoms, ridge" for name in learned)]
+    assert len({short(name) for name in names}) == len(names)
+    for name in names:
+        assert len(short(name)) <= 22 and 10 < len(meaning(name)) <= 76
+        assert asked_for(name, [short(name)]) and asked_for(name, [name])
+    assert short("mine") == "mine" and meaning("mine") == ""
+
+
+def test_the_legend_explains_the_rows_of_the_table_and_no_others(capsys):
+    names = ["nearest subspace", "gSC, 40 learned atoms, ridge", "mine"]
+    print_legend(results_of(dict.fromkeys(names, [90.0])))
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.split(" {2,}", line.strip())[0] for line in lines] == [
+        "nearest subspace",
+        "gSC, 40 learned atoms",
+        "seconds",
+    ]
+    assert all(len(line) <= 100 for line in lines)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_what_was_chosen_is_explained_where_it_was_chosen_alone(name):
+    value = {"recipe": "centred", "kernel": "gamma 0.1", "rule": "sum"}.get(name, 3)
+    results = results_of({"row": [90.0]}, chosen={name: value})
+    assert terms_of(results) == [TERMS[name]]
+    assert terms_of(results_of({"row": [90.0]}, chosen={"x": 1, name: None})) == []
+    for usual in ({"recipe": "plain"}, {"kernel": "linear"}):
+        assert terms_of(results_of({"row": [90.0]}, chosen=usual)) == []

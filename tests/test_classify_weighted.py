@@ -316,8 +316,20 @@ def test_the_commands_take_a_spectrum(tmp_path, capsys):
     data = str(tmp_path / "data")
     out = ["--out", str(tmp_path / "out"), "--no-pictures", "--recipe", "plain"]
     rows = ["--methods", "gsc", "--no-kernels"]
-    main(["compare", data, *out, *rows, "--spectrum", "0.25", "--repeats", "2"])
-    assert "spectrum 0.25 in 2 of 2" in capsys.readouterr().out
+    main(
+        [
+            "compare",
+            data,
+            *out,
+            *rows,
+            "--spectrum",
+            "0.25",
+            "--repeats",
+            "2",
+            "--choices",
+        ]
+    )
+    assert "  gSC  all directions, alpha 0.25, " in capsys.readouterr().out
     main(["check", data, *out])
     new = str(tmp_path / "data" / "ape")
     main(["predict", new, "--data", data, *out, *rows, "--spectrum", "0.25"])

@@ -813,3 +813,20 @@ def test_functions_objects_and_mappings_are_checked():
         learn.gdl(SMALL, 4, 0.2, coding=core.locality_codes, lam_scale="max")
     with pytest.raises(ValueError, match="lam_scale must be None or 'max', got 'min'"):
         learn.gdl(SMALL, 4, 0.2, lam_scale="min")
+
+
+def test_what_was_learned_is_told_in_a_line_that_holds_no_array():
+    X = np.asarray(SMALL)
+    learned = learn.gdl(X, 3, 0.1, n_iter=2, rng=0)
+    n, d, p = X.shape
+    told = repr(learned)
+    assert told == (
+        f"Learned(3 atoms of dimension {p} in R^{d}; codes of {n} samples; cost "
+        f"{learned.costs[-1]:.6g} after 2 iterations, lam=0.1, stopped by 'n_iter')"
+    )
+    assert repr(pickle.loads(pickle.dumps(learned))) == told
+    local = learn.gdl(X, 3, n_neighbors=2, n_iter=0, rng=0)
+    assert "lam" not in repr(local) and "after 0 iterations" in repr(local)
+    by_class = learn.class_dictionaries(X, np.arange(n) % 2, 2, 0.1, n_iter=1, rng=0)
+    words = f"4 atoms of dimension {p} in R^{d} of 2 classes"
+    assert repr(by_class) == f"LabelledAtoms({words})"

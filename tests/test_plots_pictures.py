@@ -420,9 +420,10 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
         "four",
     ]
     lines = ax.texts[1].get_text().split("\n")
-    assert lines[2:] == ["third", "fourth"] and "…" in lines[1] and len(lines[1]) < 25
-    centres = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
-    assert centres == pytest.approx([0, 1 + plots.GAP, 0, 1 + plots.GAP])
+    assert lines[2:] == ["third", "fourth"] and "…" in lines[1] and len(lines[1]) < 40
+    left = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
+    assert left[0] == pytest.approx(left[2]) and left[1] == pytest.approx(left[3])
+    assert left[1] - left[0] == pytest.approx(0.75 * 9 / 4 + plots.GAP)
     assert ax.get_xlabel() == "what it shows"
     with pytest.raises(TypeError, match="note must be a string, got \\['a'\\]"):
         plots.plot_sheet(rows, note=["a"])
@@ -432,6 +433,22 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
         box = text.get_window_extent()
         assert not any(box.overlaps(image) for image in images)
         assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width and box.y0 >= 0
+
+
+def test_short_rows_of_a_sheet_stand_beside_each_other_in_their_order():
+    """Twelve pairs of strips fill the width; rows of four strips stand alone."""
+    strip = np.ones((3, 12))
+    pairs = plots.plot_sheet([[(strip, f"{i}"), None, (strip, "")] for i in range(12)])
+    corners = [image.get_extent() for image in pairs.images[::2]]
+    places = [(round(-y, 6), round(x, 6)) for x, _, y, _ in corners]
+    assert places == sorted(places, key=lambda at: (-at[0], at[1]))
+    assert len({x for _, x in places}) == 2 and len({y for y, _ in places}) == 6
+    width, height = pairs.figure.get_size_inches()
+    assert 9 < width < 13 and height < width
+    alone = plots.plot_sheet([[(strip, "")] * 4] * 5)
+    assert len({image.get_extent()[0] for image in alone.images}) == 4
+    few = plots.plot_sheet([[(np.eye(4), "")] * 2] * 3)
+    assert len({image.get_extent()[2] for image in few.images}) == 3
 
 
 def test_frames_of_a_vector_stand_below_each_other():
@@ -728,3 +745,34 @@ def test_no_neighbours_in_a_legend_share_a_colour_or_a_marker(n):
         )
         if beside or below:
             assert looks[i][0] != looks[j][0] and looks[i][1] != looks[j][1], (i, j)
+
+
+def test_accuracy_is_drawn_as_means_in_bands_over_a_logarithmic_axis():
+    curves = {"gSC": {4: [90.0, 94.0], 1: [60.0, 70.0]}, "one": {2: 98.0, 1: [50.0]}}
+    ax = plots.plot_accuracy(curves, "sets of a class")
+    first, second = ax.get_lines()
+    assert first.get_xydata().tolist() == [[1, 65], [4, 92]]
+    assert second.get_xydata().tolist() == [[1, 50], [2, 98]]
+    band = ax.collections[0].get_paths()[0].get_extents()
+    assert band.y0 == pytest.approx(65 - 5 * 2**0.5) and band.y1 <= 100
+    assert ax.get_xscale() == "log" and ax.get_xlabel() == "sets of a class"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gSC", "one"]
+    assert ax.get_xticks().tolist() == [1, 2, 4]
+    alone = plots.plot_accuracy({"gSC": {k: 50.0 for k in range(1, 30)}}, "p")
+    ticks = np.log(alone.get_xticks())
+    assert alone.get_legend() is None and np.diff(ticks).min() > np.log(29) / 13
+
+
+@pytest.mark.parametrize(
+    "curves, rule",
+    [
+        ([1], "curves must be {name: .*, got "),
+        ({}, "curves must be .*, got none"),
+        ({"a": {}}, r"curves\['a'\] must be .*, got none"),
+        ({"a": {0: 50.0}}, r"the numbers of curves\['a'\] must be positive, got 0"),
+        ({"a": {1: [np.nan]}}, r"curves\['a'\]\[1\] "),
+    ],
+)
+def test_curves_of_accuracy_are_checked(curves, rule):
+    with pytest.raises((TypeError, ValueError), match=rule):
+        plots.plot_accuracy(curves, "p")

@@ -902,6 +902,31 @@ def test_a_learner_says_what_it_is():
     assert repr(learner) == "OnlineGDL(3, n_neighbors=2), 0 batches learned from"
 
 
+def test_the_first_checkpoint_of_a_long_fit_comes_soon_and_only_once(
+    tmp_path, monkeypatch
+):
+    """Whatever checkpoint_every is; a short fit writes those that were asked for."""
+    written = []
+    learner = streams.OnlineGDL(3, 0.2, rng=0)
+    again = streams.OnlineGDL(3, 0.2, rng=0)
+    write = files.Checkpoint.write
+
+    def noted(record, state):
+        written.append(learner.n_batches + again.n_batches)
+        write(record, state)
+
+    monkeypatch.setattr(files.Checkpoint, "write", noted)
+    path = tmp_path / "checkpoint.npz"
+    learner.fit(MANY, 16, checkpoint=path, checkpoint_every=1000)
+    assert written == [25]
+    clock = iter(range(0, 10_000, 2))
+    monkeypatch.setattr(streams.time, "monotonic", lambda: next(clock))
+    written.clear()
+    again.fit(MANY, 16, checkpoint=path, checkpoint_every=1000)
+    assert written == [25 + 3, 25 + 25]  # two seconds a batch
+    assert np.array_equal(again.atoms, learner.atoms)
+
+
 def test_ctrl_c_says_what_there_is_to_resume_from():
     learner = Interrupted(3, rng=0)
     with pytest.raises(

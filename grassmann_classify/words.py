@@ -1,0 +1,164 @@
+"""What rows and parameters are called where people read them, and what they mean.
+
+Files keep the full names of rows, by which programs find them. Needs the standard
+library alone.
+"""
+
+import re
+
+from grassmann_classify.messages import plural
+
+LEARNED = re.compile(r"(g[SL]C), (\d+) learned atoms, ridge")
+ROWS = {  # {full name: (short name, what the row does)}
+    "frames: SVM, mean of their scores": (
+        "frames: SVM",
+        "a support vector machine (SVM) on frames, whose mean score decides",
+    ),
+    "mean frame: SVM": ("mean frame: SVM", "an SVM on the mean frame of each clip"),
+    "mean and standard deviation: SVM": (
+        "mean and spread: SVM",
+        "an SVM on the mean and the standard deviation of a clip's frames",
+    ),
+    "nearest subspace": (
+        "nearest subspace",
+        "the class of the labelled clip whose subspace is nearest",
+    ),
+    "SVM on the projection kernel": (
+        "subspaces: SVM",
+        "an SVM on how alike the subspaces of clips are (projection kernel)",
+    ),
+    "nearest subspace in a kernel's space": (
+        "kernel: nearest",
+        "nearest subspace, in the space of a Gaussian kernel of frames",
+    ),
+    "SVM on a kernel's Gram matrix": (
+        "kernel: SVM",
+        "an SVM on subspaces, in the space of a Gaussian kernel of frames",
+    ),
+    "gSC, labelled sets as atoms": (
+        "gSC",
+        "sparse coding: few labelled clips add up to the new one and decide",
+    ),
+    "gLC, labelled sets as atoms": (
+        "gLC",
+        "local coding: labelled clips nearby add up to the new one and decide",
+    ),
+    "kgSC, labelled sets as atoms": (
+        "kgSC",
+        "sparse coding, in the space of a Gaussian kernel of frames",
+    ),
+    "kgLC, labelled sets as atoms": (
+        "kgLC",
+        "local coding, in the space of a Gaussian kernel of frames",
+    ),
+    "vote of nearest subspaces and SVMs": (
+        "vote: nearest and SVM",
+        "a vote of all settings of the rows that do not code, the better count more",
+    ),
+    "vote of the coding methods": (
+        "vote: coding",
+        "a vote of all settings of the rows that code, the better count more",
+    ),
+    "GDA": ("GDA", "discriminant analysis of subspaces (Grassmann kernel)"),
+    "GGDA": ("GGDA", "discriminant analysis that keeps neighbours together"),
+    "GDA in a kernel's space": (
+        "kernel: GDA",
+        "discriminant analysis, in the space of a Gaussian kernel of frames",
+    ),
+    "DCC": ("DCC", "canonical correlations, after a map that tells classes apart"),
+    "KAHM, affine hulls": ("affine hulls", "distance of the affine hulls of frames"),
+    "KAHM, convex hulls": ("convex hulls", "distance of the convex hulls of frames"),
+    "KAHM, affine hulls in a kernel's space": (
+        "kernel: affine hulls",
+        "distance of affine hulls, in the space of a Gaussian kernel of frames",
+    ),
+    "MSM": ("MSM", "mutual subspace method: the least angles of subspaces"),
+    "CMSM": ("CMSM", "MSM on the differences of the classes' subspaces"),
+    "KMSM": (
+        "KMSM",
+        "least angles of subspaces, in the space of a Gaussian kernel of frames",
+    ),
+    "KCMSM": ("KCMSM", "CMSM, in the space of a Gaussian kernel of frames"),
+    "PM": (
+        "PM",
+        "a clip as a point on a product of manifolds, of its tensor's factors",
+    ),
+    "TCCA": ("TCCA", "canonical correlations of the clips as tensors"),
+    "LDS": ("LDS", "a clip as a linear dynamical system (Martin distance)"),
+    "CS-LDS": ("CS-LDS", "LDS from few random measurements of each frame"),
+    "DFS": ("DFS", "dynamic fractal spectrum: textures that move"),
+    "DL-PEGASOS": ("DL-PEGASOS", "LDS of patches over a learned dictionary"),
+}
+TERMS = {  # {the parameter: what its words mean}
+    "recipe": "centred: less the mean frame of the clip; stacks: with frames that follow",
+    "p": "directions: of the subspace of a clip, the strongest patterns of its frames",
+    "spectrum": "alpha: all directions count, by their singular value to the power 2 alpha",
+    "kernel": "gamma: of the Gaussian kernel; larger, and only near frames are alike",
+    "lam": "lambda: of 0 to 1; larger, and a new clip is coded by fewer labelled ones",
+    "n_neighbors": "neighbours: the labelled clips that may code a new one",
+    "rule": "class: the one whose labelled clips explain most, or have most weight",
+    "C": "C: of an SVM; larger, and it tries harder to have every training clip right",
+    "voters": "voters: the candidates, by settings, that vote",
+}
+THINGS = {"p": "direction", "n_neighbors": "neighbour", "voters": "voter"}
+NAMES = {"lam": "lambda", "spectrum": "all directions, alpha"}
+RULES = {
+    "residual": "the class that explains most",
+    "sum": "the class of the largest sum",
+    "max": "the class of the largest weight",
+}
+
+
+def short(name):
+    """What a row is called in a table.
+
+    >>> short("gSC, labelled sets as atoms"), short("gSC, 40 learned atoms, ridge")
+    ('gSC', 'gSC, 40 learned atoms')
+    """
+    learned = LEARNED.fullmatch(name)
+    if learned:
+        return f"{learned[1]}, {plural(int(learned[2]), 'learned atom')}"
+    return ROWS.get(name, (name, ""))[0]
+
+
+def meaning(name):
+    """What a row does, in a line; "" if it is none of ours."""
+    learned = LEARNED.fullmatch(name)
+    if learned:
+        return f"{learned[1]} over subspaces that are learned; ridge regression of the codes"
+    return ROWS.get(name, ("", ""))[1]
+
+
+def in_words(name, value, least=None):
+    """The value of a parameter that was chosen, or the least to this value, in words.
+
+    >>> in_words("p", 4), in_words("lam", 0.01), in_words("recipe", "HOG, stack 4")
+    ('4 directions', 'lambda 0.01', 'HOG, stacks of 4 frames')
+    >>> in_words("lam", 0.1, least=0.01), in_words("n_neighbors", 40, least=10)
+    ('lambda 0.01 to 0.1', '10 to 40 neighbours')
+    """
+    if name == "recipe":
+        words = re.sub(r"stack (\d+)", r"stacks of \1 frames", value)
+        return {"plain": "plain frames", "raw": "raw pixels"}.get(words, words)
+    if name == "kernel":
+        return "no kernel" if value == "linear" else value
+    if name == "rule":
+        return RULES.get(value, value)
+    if isinstance(value, str):
+        return value
+    words = f"{value:g}" if isinstance(value, (int, float)) else str(value)
+    first = "" if least is None else f"{least:g} to "
+    if name in THINGS:
+        return first + plural(value, THINGS[name])
+    return f"{NAMES.get(name, name)} {first}{words}"
+
+
+def all_in_words(chosen):
+    """All that was chosen, in words.
+
+    >>> all_in_words({"recipe": "plain", "p": 1, "n_neighbors": 5, "spectrum": None})
+    'plain frames, 1 direction, 5 neighbours'
+    """
+    return ", ".join(
+        in_words(name, value) for name, value in chosen.items() if value is not None
+    )
