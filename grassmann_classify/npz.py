@@ -112,6 +112,8 @@ def _sources(path, arrays, key, axes):
     if key in (None, BASES) and _are_bases(arrays):
         bases = arrays[BASES]
         bases = bases[None] if bases.ndim == 2 else bases
+        if not len(bases):
+            raise ValueError(f"{path} must hold a basis, got none")
         return [*map(Basis, core.check_bases(bases, BASES))]
     in_one = key or "X"
     if in_one in arrays and "offset" not in arrays:
@@ -136,9 +138,10 @@ def _sets_in_one(X, name, axes):
     """The array of all sets, (n, time, channels) or (n, time, height, width)."""
     axes = axes or USUAL_AXES.get(X.ndim, USUAL_AXES[3])
     names = axes.split(",")
-    if X.ndim != len(names) or "n" not in names or X.dtype.kind not in "biuf":
+    fits = X.ndim == len(names) and "n" in names
+    if not fits or X.dtype.kind not in "biuf" or not X.size:
         raise ValueError(
-            f"{name} must be real numbers with the axes {axes}, of which n is one, got "
+            f"{name} must hold real numbers with the axes {axes}, of which n is one, got "
             f"{X.dtype} {X.shape}"
         )
     X = np.moveaxis(X, [names.index("n"), names.index("time")], [0, 1])

@@ -101,7 +101,7 @@ def take_given(options, clips):
         return
     for flag in OF_FRAMES.split():
         name = "_".join(flag.lstrip("-").split("-"))
-        if getattr(options, name) != DEFAULTS[name]:
+        if getattr(options, name) not in (DEFAULTS[name], False):
             raise ValueError(
                 f"{flag} goes with frames, and {clips[0].name} is a subspace already"
             )

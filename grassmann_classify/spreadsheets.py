@@ -8,11 +8,18 @@ FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells that are run begin
 
 
 def read_rows(path):
-    """(The first row of a CSV file, [(line, row), ...] of the others)."""
+    """(The first row of a CSV file, [(line, row), ...] of the others).
+
+    Where the first line has no comma, ; or tabs separate columns, as Excel writes them in
+    some countries.
+    """
     try:
         # Excel writes a byte order mark
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            first = file.readline()
+            file.seek(0)
+            between = next((mark for mark in ",;\t" if mark in first), ",")
+            reader = csv.reader(file, delimiter=between)
             rows = [(reader.line_num, [*map(_as_meant, row)]) for row in reader if row]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None

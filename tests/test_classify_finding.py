@@ -132,6 +132,16 @@ def test_columns_of_labels_have_other_names_too(tmp_path, header, clip, label):
     assert (found.name, found.label) == ("a.csv", "sit")
 
 
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_columns_of_labels_are_separated_as_spreadsheets_do(tmp_path, between):
+    data = tables(tmp_path / "data", "a", "b")
+    labels = tmp_path / "labels.csv"
+    lines = [between.join(line) for line in (["clip", "label"], ["a", "x, y; z"])]
+    labels.write_text("\n".join(lines).replace("x, y; z", '"x, y; z"') + "\n")
+    (found,), _ = find_labelled(data, labels)
+    assert (found.name, found.label) == ("a.csv", "x, y; z")
+
+
 def test_the_first_names_of_columns_go_before_others(tmp_path, capsys):
     data = tables(tmp_path / "data", "a", "b")
     labels = tmp_path / "labels.csv"

@@ -113,7 +113,7 @@ def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     np.testing.assert_array_equal(clips[0].sources[1].columns, bases[0])
     np.savez(here / "data" / "left" / "bad.npz", bases=2 * bases[0])
     np.save(here / "data" / "left" / "frames.npy", np.zeros((5, 12)))
-    main(["compare", "data", "--repeats", "1", *QUICK])
+    main(["compare", "data", "--repeats", "1", "--no-kernels", *QUICK])
     out, err = capsys.readouterr()
     assert "22 sets, 2 classes" in out
     assert "2 clips could not be used" in err
@@ -142,6 +142,9 @@ def test_bases_of_a_file_are_checked(here):
     np.savez("b.npz", bases=bases.swapaxes(1, 2), label=label)
     with pytest.raises(ValueError, match="1 <= p <= d.*transposed"):
         load_new_npz(here / "b.npz")
+    np.savez("b.npz", bases=bases[:0], label=label[:0])
+    with pytest.raises(ValueError, match="must hold a basis, got none"):
+        load_npz(here / "b.npz")
     np.savez("b.npz", bases=bases[:3])
     with pytest.raises(
         ValueError, match="must hold the labels of its sets, as label or"

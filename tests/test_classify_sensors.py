@@ -387,7 +387,12 @@ def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
             "axes n,channels,time, .* got float64",
         ),
         ({"X": np.zeros((4, 5))}, "time,channels", "of which n is one"),
-        ({"X": np.array(["a"])}, None, "X must be real numbers"),
+        (
+            {"X": np.zeros((4, 0, 3)), "y": np.arange(4)},
+            None,
+            "X must hold real numbers",
+        ),
+        ({"X": np.array(["a"])}, None, "X must hold real numbers"),
         ({"X": np.zeros((4, 5, 6)), "y": np.array([None] * 4)}, None, "y.astype.str"),
         (
             {"frames": np.zeros((4, 5)), "offset": [0, 2, 4]},
