@@ -785,6 +785,7 @@ def test_fits_of_several_reg_are_those_of_each(learner):
     "learner, grid",
     [
         (DCC(), [{"dimension": None}, {"dimension": 5}, {"reg": 1e-1}]),
+        (LogEuclideanSC("mean"), [{"lam": 0.01}, {"base": None}, {"lam": 0.5}]),
         (
             MSM(p=2),
             [{"reference": "set"}, {"keep": 0.5}, {"p": 3}, {"kernel": ("rbf", 0.1)}],
