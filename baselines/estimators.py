@@ -601,7 +601,9 @@ class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     The class of least residual in one tangent space, by the codes of
     tangent.log_euclidean_codes. base: where that space touches, None for the span of
     the first p axes, a subspace (d, p), or "mean", the Karcher mean of the training set
-    (the paper's lE-SC-adaptive). lam, lam_scale: as in grassmann_sc.gsc.
+    (the paper's lE-SC-adaptive). lam, lam_scale, positive: as in grassmann_sc.gsc. Two
+    classes on opposite sides of the base explain each other by negative coefficients,
+    as the paper has them; positive forbids these.
 
     base_ (d, p) is the base in use.
 
@@ -616,11 +618,13 @@ class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     lam: float = 0.1
     _: KW_ONLY
     lam_scale: str | None = None
+    positive: bool = False
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take subspaces X (N, d, p) with labels y as atoms."""
         core.check_number(self.lam, "lam", least=0)
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
+        core.check_flag(self.positive, "positive")
         self.atoms_ = self.check_labelled(X, y)
         find = partial(tangent.tangent_base, self.base, self.atoms_)
         by_name = self.base is None or isinstance(self.base, str)
@@ -633,7 +637,7 @@ class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
             self.check_input(X), self.atoms_, self.base_
         )
         codes = core.sparse_codes(
-            K_dd, K_xd, norm2=norm2, **self.options("lam", "lam_scale")
+            K_dd, K_xd, norm2=norm2, **self.options("lam", "lam_scale", "positive")
         )
         scores, _ = core.class_scores(codes, K_dd, K_xd, self.index_, norm2=norm2)
         return scores

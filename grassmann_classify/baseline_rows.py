@@ -132,8 +132,9 @@ def baselines(inputs, smallest, settings):
     yield row("DCC", "subspaces", grid)
     # at the recipe and p of gSC: iSC takes the logarithms of all pairs for each lam
     yield row("iSC", "subspaces", {"lam": settings.lam[1::2] or settings.lam})
-    yield row("lE-SC", "subspaces", {"lam": settings.lam})
-    yield row("lE-SC-adaptive", "subspaces", {"lam": settings.lam})
+    grid = {"lam": settings.lam, "positive": [False, True]}
+    yield row("lE-SC", "subspaces", grid)
+    yield row("lE-SC-adaptive", "subspaces", grid)
     sets = inputs.collection.sets
     if sets is None:
         return

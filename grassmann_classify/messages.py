@@ -77,8 +77,8 @@ def in_words(seconds):
 def told(chosen):
     """Chosen parameters in words.
 
-    >>> told({"lam": 0.1, "kernel": "linear", "p": None})
-    'lam 0.1, linear'
+    >>> told({"lam": 0.1, "kernel": "linear", "p": None, "positive": True})
+    'lam 0.1, linear, positive True'
     """
     return ", ".join(
         value if isinstance(value, str) else f"{name} {_number(value)}"
@@ -88,4 +88,5 @@ def told(chosen):
 
 
 def _number(value):
-    return str(value) if hasattr(value, "__len__") else f"{value:g}"
+    as_it_is = hasattr(value, "__len__") or isinstance(value, bool)
+    return str(value) if as_it_is else f"{value:g}"

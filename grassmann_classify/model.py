@@ -52,6 +52,7 @@ PARAMETERS = {  # what rows choose, or are told, of their estimators
     "rule": Rule("text", optional=True),
     "C": Rule(float, positive=True),
     "scale": Rule("text"),
+    "positive": Rule(bool),
     "reg": Rule(float, least=0),
     "beta": Rule(float, least=0),
     "p": Rule(int, least=1, optional=True),

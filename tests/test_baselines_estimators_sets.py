@@ -58,7 +58,7 @@ ON_SUBSPACES += [
 ON_SUBSPACES += [
     ISC(),
     LogEuclideanSC(lam_scale="max"),
-    LogEuclideanSC("mean", lam=0.01),
+    LogEuclideanSC("mean", lam=0.01, positive=True),
 ]
 ON_SETS = [
     MSM(2),
@@ -205,6 +205,16 @@ def test_log_euclidean_coding_takes_the_class_of_least_residual(base):
     expected = tangent.log_euclidean_classify(codes, Q, D, LABELS, base)
     assert np.array_equal(fitted.predict(Q), expected)
     assert fitted.base_.shape == (12, 2)
+
+
+def test_classes_on_opposite_sides_of_the_base_are_told_apart_by_positive_codes():
+    t = np.array([0.5, 0.6, -0.5, -0.6])  # angles of lines to the base, the first axis
+    lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
+    model = LogEuclideanSC(lam=0.01, positive=True).fit(lines[::2], ["up", "down"])
+    assert model.predict(lines[1::2]).tolist() == ["up", "down"]
+    signed = LogEuclideanSC(lam=0.01).fit(lines[::2], ["up", "down"])
+    up, down = np.sort(signed.class_scores(lines[1::2]), axis=1)
+    assert error(up, down) < LOOSE  # the same for both, whichever class has it
 
 
 def test_what_a_query_takes_its_label_from_is_scaled_by_its_own_lam_max():
@@ -512,6 +522,7 @@ CHECKED = [
     GGDAOnRows(),
     DCCOnRows(),
     ISCOnRows(),
+    LogEuclideanSCOnRows("mean", positive=True),
     MSMOnRows(1),
     KAHMOnRows(),
     KAHMOnRows("convex"),
@@ -785,6 +796,7 @@ def test_fits_of_several_reg_are_those_of_each(learner):
     "learner, grid",
     [
         (DCC(), [{"dimension": None}, {"dimension": 5}, {"reg": 1e-1}]),
+        (LogEuclideanSC("mean"), [{"lam": 0.01}, {"base": None}, {"lam": 0.5}]),
         (
             MSM(p=2),
             [{"reference": "set"}, {"keep": 0.5}, {"p": 3}, {"kernel": ("rbf", 0.1)}],

@@ -229,8 +229,11 @@ def test_every_row_that_can_be_chosen_is_tried_here():
         )
     )
     inputs.videos = [np.zeros((12, 16, 16))] * 3
-    every = every_method(inputs)(24, 18, settings_of("gsc"))
+    every = [*every_method(inputs)(24, 18, settings_of("gsc"))]
     assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
+    for row in every:  # a file keeps what a grid chooses
+        chosen = {key.rpartition("__")[2] for key in row.grid}
+        assert row.predict or chosen <= PARAMETERS.keys()
 
 
 @pytest.mark.parametrize(

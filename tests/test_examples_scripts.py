@@ -1,13 +1,16 @@
 """Scripts: --help waits for no import, mistakes are named, what they share."""
 
 import os
+import re
 import subprocess
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
-from examples import common, paper_experiments
+from examples import ballet_atoms, common, paper_experiments
+from grassmann_sc import random_subspaces
 from processes import ROOT, run_python
 
 SCRIPTS = sorted(
@@ -114,3 +117,25 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
         timeout=60,
     )
     assert done.stderr == "stopped\n" and done.returncode != 0
+
+
+def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "clips.npz"
+    bases = random_subspaces(12, 25, 4, rng=0).astype(np.float32)
+    np.savez(path, bases=bases, label=np.arange(12))
+    asked = common.of_these(
+        "examples.ballet_atoms",
+        ballet_atoms.OPTIONS,
+        ["--data", str(path), "--atoms", "3", "--dpi", "30"],
+    )
+    ballet_atoms.main(asked)
+    first, last = map(float, re.findall(r"\d+\.\d", capsys.readouterr().out))
+    assert last < first
+    assert (tmp_path / "out" / "ballet_atoms.png").exists()
+    np.savez(path, bases=bases[:, :24])
+    with pytest.raises(SystemExit, match="square frames, got d = 24"):
+        ballet_atoms.main(asked)
+    np.savez(path, frames=bases)
+    with pytest.raises(SystemExit, match="must hold bases"):
+        ballet_atoms.main(asked)
