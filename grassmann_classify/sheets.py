@@ -12,7 +12,7 @@ import grassmann_sc as core
 from grassmann_classify.clips import films_of, strip
 from grassmann_classify.evaluation import all_answers, successes
 from grassmann_classify.messages import plural, printable, to_stderr
-from grassmann_classify.reasons import UNLIKE
+from grassmann_classify.reasons import UNLIKE, differs
 from grassmann_classify.rows import slug
 from grassmann_classify.tables import compared
 from grassmann_classify.words import all_in_words, short
@@ -232,12 +232,14 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         ]
 
     rows = []
+    differ = differs(found)
     for i, image in zip(order, images):
         if image is None:
             continue
         own, other = found.reasons[i]
         words = f"{found.labels[i]}\n{caption(found.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
+        words += f"\nby coding {found.coded[i]}" * differ[i]
         parts = part(found.labels[i], own), part(found.runner_up[i], other)
         rows.append(row_of(image, words, *parts))
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"

@@ -1,6 +1,7 @@
 """What is told of an answer does not depend on which row gives it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from grassmann_classify import (
     save,
 )
 from grassmann_classify.__main__ import main
-from grassmann_classify.model import build_new, clips_of
+from grassmann_classify.model import build_new, build_to_add, clips_of
 from grassmann_classify.reasons import differs, possible_classes
 from grassmann_classify.rows import most_telling
 from grassmann_sc import files
@@ -161,6 +162,31 @@ def test_a_model_of_before_answers_without_reasons(tmp_path):
         files.write_arrays(path, "model", {**arrays, **parts, **more})
         with pytest.raises(ValueError, match=f"damaged or another file: .*{message}"):
             load(path)
+
+
+def test_the_model_that_codes_may_read_clips_by_another_recipe(tmp_path):
+    """Kept and grown as well; a clip that one of both cannot take is not learned."""
+    sets, labels = image_sets(30)
+    row = learned("mean frame")
+    settings = Settings(methods=["gsc"], p=[2], lam=[0.1], kernels=False)
+    recipe = Recipe(2, center=True)
+    coder = fit(sets[:24], labels[:24], recipe=recipe, settings=settings)
+    model = replace(row, coder=replace(coder, pictures=None))
+    save(tmp_path / "model.npz", model)
+    grown = add(load(tmp_path / "model.npz"), sets[24:], labels[24:])
+    for one, by_codes in ((model, coder), (grown, grown.coder)):
+        found = predict(one, sets)
+        expected = predict(by_codes, sets)
+        assert np.array_equal(found.p_values, expected.p_values)
+        assert found.coded.tolist() == expected.labels.tolist()
+    assert grown.coder.recipe == recipe and len(grown.coder.labels) == 30
+    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
+    clips = clips_of("set", [sets[0], flat, sets[1]], [*labels[:2], labels[1]], None)
+    for made in build_to_add(model, clips):
+        assert made.names == ["set 0", "set 2"] and [*made.unread] == ["set 1"]
+    with pytest.raises(ValueError, match="clips must be those that gSC, labelled"):
+        build_to_add(model, clips[1:2])
+    assert predict(model, [flat]).label_next.tolist() == [0]
 
 
 def test_both_models_learn_more():
