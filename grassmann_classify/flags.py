@@ -201,9 +201,14 @@ OPTIONS = {
     ),
     "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
     "--seconds": _option(
-        "in each split, a search for parameters begins no fold after these seconds and "
-        "leaves out Gaussian kernels that take longer (default: no bound)",
+        "end after these: compare with the splits that are done then, other commands "
+        "with what they have chosen (default: no bound)",
         type=float,
+    ),
+    "--jobs": _option(
+        "processes that share the splits, a core each (default: one for each core)",
+        type=int,
+        metavar="N",
     ),
     "--seed": _option(
         "seed for splits, folds and first atoms (default: %(default)s)",
@@ -281,7 +286,7 @@ BY_SUBJECT = {
     "--resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
-    "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
+    "evaluation": "--repeats --train --splits --seconds --jobs --seed --f1 --coverage",
     "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
     "--iterations",
     "output": "--out --no-pictures --format --dpi",

@@ -12,24 +12,27 @@ FEWEST_SPLITS = 5  # no p-values with fewer
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
 
 
-def print_table(results, columns=("accuracy",)):
-    """columns: of COLUMNS, in %, each with its standard deviation over the splits."""
+def print_table(results, columns=("accuracy",), say=tell):
+    """columns: of COLUMNS, in %, each with its standard deviation over the splits.
+
+    say: what prints a line.
+    """
     width = max(map(len, results)) + 1
     heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
-    tell(f"{'':{width}}{heads}{'s a split':>12}   most often chosen")
+    say(f"{'':{width}}{heads}{'s a split':>12}   most often chosen")
     for method, found in results.items():
         done = successes(found)
         if not done:
-            tell(f"{method:{width}}  failed: {found[0]['failed']}")
+            say(f"{method:{width}}  failed: {found[0]['failed']}")
             continue
         shares = "".join(_mean([split[column] for split in done]) for column in columns)
         seconds = [split["seconds"] for split in done]
         chosen = _most_often(done)
         if len(done) < len(found):
             chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
-        tell(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
+        say(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
         for note in _notes(done):
-            tell(f"    {note}")
+            say(f"    {note}")
 
 
 def report_table(report, results, columns, comparison):
