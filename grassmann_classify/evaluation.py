@@ -180,9 +180,10 @@ def run_splits(collection, inputs, pairs, methods_of, settings, jobs=1, end=math
         yield Progress(results, *pairs[i], codes)
         of_split = {}
         codes = {}
-        done = i + 1
-        to_go = (len(pairs) - done) * (time.perf_counter() - began) / done
-        if to_go > WORTH_SAYING:
+        spent = time.perf_counter() - began
+        rounds = math.ceil((i + 1) / jobs)  # of as many splits as there are processes
+        to_go = spent / rounds * math.ceil(len(pairs) / jobs) - spent
+        if i + 1 < len(pairs) and to_go > WORTH_SAYING:
             to_stderr(f"about {in_words(to_go)} to go")
 
 
@@ -193,7 +194,7 @@ Splits = namedtuple("Splits", "inputs label groups pairs methods_of settings sma
 
 def _splits(collection, inputs, pairs, groups, methods_of, settings):
     """The Splits of checked pairs; what is compiled is there before times are taken."""
-    few = inputs.collection.X[:2]
+    few = collection.X[:2]
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")

@@ -10,8 +10,13 @@ from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import compared
 
 
-def save_results(out, asked, collection, pairs, results, n_done):
-    """results.json; n_done: of the splits, 0 of a first look, which is provisional."""
+def save_results(out, asked, collection, pairs, results, n_done=None):
+    """results.json of the splits that all methods have.
+
+    n_done: their number, 0 of a first look, whose results are provisional.
+    """
+    if n_done is None:
+        n_done = min(len(found) for found in results.values())
     content = {
         "options": asked,
         "versions": versions(),
