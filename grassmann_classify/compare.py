@@ -25,9 +25,12 @@ from grassmann_classify.tables import (
     print_table,
     report_table,
 )
-from grassmann_classify.workers import cores
+from grassmann_classify.workers import Team, cores
 
 FIRST_LOOK = "provisional: one split, one recipe, no kernels"
+LITTLE = (
+    4  # seconds of a first look on all splits: processes would take longer to start
+)
 CHOSEN = (
     "Everything that is chosen was chosen by cross-validation on the training part of each "
     "split. The last column tells what was chosen most often."
@@ -57,15 +60,23 @@ def compare(options, out):
     for text in notes:
         to_stderr(text)
     run = Run(options, out, clips, inputs, pairs, how, notes, end)
+    start = time.perf_counter()
     done = first_look(collection, inputs, pairs, every_method(inputs), options)
+    jobs = options.jobs
+    if jobs is None:
+        little = len(pairs) * (time.perf_counter() - start) < LITTLE
+        jobs = 1 if little else min(cores(), len(pairs))
     n_done = 0
     if done.results:
         leave(run, done, n_done)
         _print(run, done, n_done, to_stderr)
     try:
-        inputs.complete(end)
-        for n_done, done in enumerate(_evaluated(run), 1):
-            leave(run, done, n_done)
+        with Team(jobs, end) as team:
+            inputs.complete(team)
+            rows = every_method(inputs)
+            given = collection, inputs, pairs, rows, options, team
+            for n_done, done in enumerate(run_splits(*given), 1):
+                leave(run, done, n_done)
     except KeyboardInterrupt:
         to_stderr("stopped")
     if not done.results:
@@ -78,21 +89,6 @@ def compare(options, out):
     leave(run, done, n_done)
     to_stderr(f"results, predictions, codes and pictures: {out.folder}")
     say_failed(collection, done.results)
-
-
-def _evaluated(run):
-    """The Progress after each split."""
-    options = run.options
-    jobs = min(options.jobs or cores(), len(run.pairs))
-    return run_splits(
-        run.inputs.collection,
-        run.inputs,
-        run.pairs,
-        every_method(run.inputs),
-        options,
-        jobs,
-        run.end,
-    )
 
 
 def leave(run, done, n_done):

@@ -28,10 +28,11 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.search import Outcome, attempt, search
 from grassmann_classify.votes import vote, vote_of_rows
-from grassmann_classify.workers import in_processes, in_turn
+from grassmann_classify.workers import Team
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
+LOOK = 15  # seconds of a first look, in which a row begins
 VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
 # After each split. results: {method: [{accuracy, balanced, f1, seconds, chosen,
 # predicted, failed, left_out, ends, warned, reasons}, ...], one for each split so far};
@@ -145,25 +146,21 @@ def _votes(done, searches, task):
         yield outcome._replace(seconds=outcome.seconds + seconds)
 
 
-def run_splits(collection, inputs, pairs, methods_of, settings, jobs=1, end=math.inf):
+def run_splits(collection, inputs, pairs, methods_of, settings, team=None):
     """Evaluate all methods on all splits; gives the Progress after each split.
 
-    jobs: processes that share the splits, each on one core; methods_of must then be
-    one that can be sent to them, as every_method gives it. end: the time.perf_counter()
-    at which splits that are not done are given up.
+    team: the Team whose processes share the splits; methods_of must then be one that
+    can be sent to them, as every_method gives it. None: they are evaluated here.
     """
+    team = team or Team(1)
     pairs = tuning.check_splits(pairs, len(collection.label))
     groups = say_kept_together(collection, pairs)
     given = _splits(collection, inputs, pairs, groups, methods_of, settings)
     results = {}
     codes = {}
     began = time.perf_counter()
-    if jobs > 1 or end < math.inf:
-        arrived = in_processes(records_of_split, given, len(pairs), jobs, end)
-    else:
-        arrived = in_turn(records_of_split, given, len(pairs))
     of_split = {}
-    for i, one in arrived:
+    for i, one in team.each(records_of_split, given, len(pairs)):
         if one is not None:
             name, record, of_row = one
             of_split[name] = record
@@ -181,8 +178,9 @@ def run_splits(collection, inputs, pairs, methods_of, settings, jobs=1, end=math
         of_split = {}
         codes = {}
         spent = time.perf_counter() - began
-        rounds = math.ceil((i + 1) / jobs)  # of as many splits as there are processes
-        to_go = spent / rounds * math.ceil(len(pairs) / jobs) - spent
+        # as many splits as there are processes end at the same time, more or less
+        rounds, most = (math.ceil(k / team.jobs) for k in (i + 1, len(pairs)))
+        to_go = spent * (most / rounds - 1)
         if i + 1 < len(pairs) and to_go > WORTH_SAYING:
             to_stderr(f"about {in_words(to_go)} to go")
 
@@ -251,7 +249,7 @@ def first_look(collection, inputs, pairs, methods_of, settings):
     given = _splits(collection, inputs, pairs, groups, methods_of, settings)
     results = {}
     codes = {}
-    for name, record, of_row in records_of_split(given, 0, quick=True):
+    for name, record, of_row in records_of_split(given, 0, LOOK, quick=True):
         results[name] = [record]
         codes |= of_row
     return Progress(results, *pairs[0], codes)

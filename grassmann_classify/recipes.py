@@ -20,7 +20,7 @@ from grassmann_classify.clips import threaded
 from grassmann_classify.messages import to_stderr
 from grassmann_classify.own import Own, describe
 from grassmann_classify.settings import is_own
-from grassmann_classify.workers import computed_once
+from grassmann_classify.workers import Team, computed_once
 from grassmann_sc import checks, frames, kernels, subspaces, tuning
 
 STACKS = [1, 4]
@@ -137,6 +137,18 @@ class Inputs:
         if not later:
             self.complete()
 
+    def _describe_by(self, team):
+        """Make the descriptors of all sets by the processes of a Team."""
+        recipes = {one.features: one for one in self._later.values() if one}
+        kinds = [kind for kind in recipes if kind in PER_FRAME[1:]]
+        sets = self.collection.sets
+        for kind in kinds:
+            given = sets, self.collection.frame, recipes[kind]
+            rows = team.each(described_set, given, len(sets))
+            rows = [one for _, one in rows if one is not None]
+            if len(rows) == len(sets):  # else time is up
+                self._described[kind] = rows
+
     def __getstate__(self):
         """Without what is soon made again; X is a part of the spectra's U."""
         state = vars(self) | {"_rows": OrderedDict(), "_few": {}, "_whole": {}}
@@ -152,9 +164,16 @@ class Inputs:
             X = U[:, :, : self.collection.X]
             self.collection = self.collection._replace(X=X)
 
-    def complete(self, end=math.inf):
-        """Add the recipes that are still to come, until end, a time.perf_counter()."""
-        while self._later and time.perf_counter() < end:
+    def complete(self, team=None):
+        """Add the recipes that are still to come, until the end of a Team.
+
+        Its processes make the descriptors.
+        """
+        team = team or Team(1)
+        self.folder = team.folder
+        if self.folder:
+            self._describe_by(team)
+        while self._later and time.perf_counter() < team.end:
             self._add_first_of(self._later)
         if not self.names:
             raise ValueError(next(iter(self.absent.values())))
@@ -282,11 +301,9 @@ class Inputs:
         if key not in self._described:
             rows = self.collection.sets
             if key != base_of(recipe).features:
-                rows = [one.reshape(-1, *self.collection.frame) for one in rows]
                 # one after another: frames.lbp silences a warning, which no thread may do
-                rows = [describe(one, recipe) for one in rows]
-            if recipe.single:
-                rows = [one.astype(np.float32, copy=False) for one in rows]
+                given = rows, self.collection.frame, recipe
+                rows = [next(described_set(given, i)) for i in range(len(rows))]
             self._described[key] = rows
         if not short:
             return self._described[key]
@@ -434,6 +451,13 @@ class Inputs:
         found |= {kernel: (none, why) for kernel in late}
         for kernel, of_kernel in found.items():
             self.kernels[name, kernel] = of_kernel
+
+
+def described_set(given, i, seconds=math.inf):
+    """The descriptors of set i; given: sets of raw rows, the shape of a frame, a Recipe."""
+    sets, shape, recipe = given
+    rows = describe(sets[i].reshape(-1, *shape), recipe)
+    yield rows.astype(np.float32, copy=False) if recipe.single else rows
 
 
 def shortened(sets):

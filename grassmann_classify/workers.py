@@ -5,6 +5,7 @@ A process that this one starts anew works on every system, and holds none of its
 
 import contextlib
 import hashlib
+import math
 import mmap
 import multiprocessing
 import os
@@ -16,11 +17,9 @@ from multiprocessing import connection
 from pathlib import Path
 
 import joblib
-import numpy as np
 
 ALIGNED = 64  # bytes: arrays begin at multiples of it
 LIMITS = ("OMP", "OPENBLAS", "MKL", "NUMBA")  # whose threads are one a process
-ARRAYS = "arrays"
 WAIT = 0.02  # seconds until a file is looked for again
 
 
@@ -29,69 +28,111 @@ def cores():
     return joblib.cpu_count()
 
 
-def in_turn(work, given, n):
-    """(i, one) of each that work(given, i) yields, then (i, None), for i = 0..n-1."""
-    for i in range(n):
-        for one in work(given, i):
-            yield i, one
-        yield i, None
+class Team:
+    """Processes that share work, as long as the with statement lasts.
 
+        with Team(2) as team:
+            for i, one in team.each(work, given, 10):
+                ...
 
-def in_processes(work, given, n, jobs, end):
-    """The same, computed by so many processes, in the same order.
-
-    work and what it yields are pickled; given too, but for its arrays, which all
-    processes read from one file. work(given, i, seconds) is told how long there is
-    until end, a time.perf_counter(), where all stop. ValueError if a process dies.
+    jobs: the number of processes; with one, the work is done here. end: the
+    time.perf_counter() at which it is given up. folder: where processes leave what
+    others may use, see computed_once, or None.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="grassmann-classify-", ignore_cleanup_errors=True
-    ) as folder:
-        head, lengths = _packed(given, Path(folder) / ARRAYS)
-        team = _started(min(jobs, n), work, folder, head, lengths)
-        try:
-            yield from _in_order(_arrivals(team, n, end))
-        finally:
-            for process in team.values():
-                process.terminate()
-            for pipe, process in team.items():
-                process.join()
-                pipe.close()
 
+    def __init__(self, jobs, end=math.inf):
+        self.jobs = jobs
+        self.end = end
+        self.folder = None
+        self._team = {}
+        self._count = 0
 
-def _arrivals(team, n, end):
-    """(i, one) as they come; each process takes the next i when it is done with one."""
-    todo = iter(range(n))
-    busy = {}
+    def __enter__(self):
+        if self.jobs > 1:
+            self._home = tempfile.TemporaryDirectory(
+                prefix="grassmann-classify-", ignore_cleanup_errors=True
+            )
+            self.folder = Path(self._home.name)
+            self._team = _started(self.jobs)
+        return self
 
-    def hand(pipe):
-        i = next(todo, None)
-        if i is not None and time.perf_counter() < end:
-            pipe.send((i, end - time.perf_counter()))
+    def __exit__(self, *error):
+        for process in self._team.values():
+            process.terminate()
+        for pipe, process in self._team.items():
+            process.join()
+            pipe.close()
+        if self.folder:
+            self._home.cleanup()
+
+    def each(self, work, given, n):
+        """(i, one) for each that work(given, i, seconds) yields, then (i, None).
+
+        For i = 0..n-1 in this order, or until the end; seconds: until then. work and
+        what it yields are pickled; given too, but for its arrays, which all processes
+        read from one file. ValueError if a process dies.
+        """
+        if not self._team:
+            return self._in_turn(work, given, n)
+        return _in_order(self._arrivals(work, given, n))
+
+    def _in_turn(self, work, given, n):
+        for i in range(n):
+            for one in work(given, i, math.inf):
+                yield i, one
+                if time.perf_counter() > self.end:
+                    return
+            yield i, None
+
+    def _arrivals(self, work, given, n):
+        """(i, one) as they come; each process takes the next i when it is done with one."""
+        self._count += 1
+        path = self.folder / f"given{self._count}"
+        told = work, *_packed(given, path), path
+        new = {*self._team}  # which have not been told
+        todo = iter(range(n))
+        busy = {}
+
+        def hand(pipe):
+            i = next(todo, None)
+            if i is None or time.perf_counter() > self.end:
+                return
+            if pipe in new:
+                pipe.send(told)
+                new.remove(pipe)
+            pipe.send((i, self.end - time.perf_counter()))
             busy[pipe] = i
 
-    for pipe in team:
-        hand(pipe)
-    while busy:
-        left = None if end == np.inf else max(0, end - time.perf_counter())
-        ready = connection.wait([*busy], left)
-        if not ready:
-            return
-        for pipe in ready:
-            try:
-                one, error = pipe.recv()
-            except (EOFError, OSError):
-                team[pipe].join()
-                raise ValueError(
-                    f"a process ended with status {team[pipe].exitcode}, perhaps for "
-                    "want of memory: --jobs 1 needs the least"
-                ) from None
-            if error is not None:
-                raise error
-            yield busy[pipe], one
-            if one is None:
-                del busy[pipe]
-                hand(pipe)
+        for pipe in self._team:
+            hand(pipe)
+        while busy:
+            left = None
+            if self.end < math.inf:
+                left = max(0, self.end - time.perf_counter())
+            ready = connection.wait([*busy], left)
+            if not ready:
+                return
+            for pipe in ready:
+                one = self._received(pipe)
+                yield busy[pipe], one
+                if one is None:
+                    del busy[pipe]
+                    hand(pipe)
+        path.unlink()
+
+    def _received(self, pipe):
+        try:
+            one, error = pipe.recv()
+        except (EOFError, OSError):
+            process = self._team[pipe]
+            process.join()
+            raise ValueError(
+                f"a process ended with status {process.exitcode}, perhaps for want of "
+                "memory: --jobs 1 needs the least"
+            ) from None
+        if error is not None:
+            raise error
+        return one
 
 
 def _in_order(arrivals):
@@ -106,16 +147,14 @@ def _in_order(arrivals):
             now += one is None
 
 
-def _started(number, work, folder, head, lengths):
+def _started(number):
     """{pipe: process} of processes that wait for work, with Ctrl-C left to this one."""
     context = multiprocessing.get_context("spawn")
     team = {}
     with _one_thread_each(), _without_interrupts():
         for _ in range(number):
             here, there = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(there, work, folder, head, lengths), daemon=True
-            )
+            process = context.Process(target=_serve, args=(there,), daemon=True)
             process.start()
             there.close()
             team[here] = process
@@ -152,21 +191,22 @@ def _without_interrupts():
         signal.signal(signal.SIGINT, before)
 
 
-def _serve(pipe, work, folder, head, lengths):
-    """Work on what comes through the pipe, until it is closed."""
+def _serve(pipe):
+    """Do the work that comes through the pipe, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given = _unpacked(head, lengths, Path(folder) / ARRAYS)
-    given.inputs.folder = Path(folder)
     with contextlib.suppress(EOFError, OSError):  # the other end is closed
         while True:
-            i, seconds = pipe.recv()
+            told = pipe.recv()
+            if len(told) > 2:
+                work, *packed = told
+                given = _unpacked(*packed)
+                continue
             try:
-                for one in work(given, i, seconds):
+                for one in work(given, *told):
                     pipe.send((one, None))
+                pipe.send((None, None))
             except Exception as error:
                 pipe.send((None, error))
-                return
-            pipe.send((None, None))
 
 
 def _packed(given, path):
