@@ -194,13 +194,8 @@ class Inputs:
         except ValueError as error:
             self.absent[name] = str(error)
             return
-        self._add_grams(name, X, p or None)
-        if spectra and spectrum and name not in self.absent:
-            self._add_weighted(name, spectra, spectrum)
-
-    def _add_grams(self, name, X, p):
         most = X.shape[2]
-        of_recipe = tuning.dimensions(most) if p is None else p
+        of_recipe = tuning.dimensions(most) if not p else p
         of_recipe = [q for q in of_recipe if q <= most]
         if not of_recipe:
             why = (
@@ -210,15 +205,24 @@ class Inputs:
             self.absent[name] = why
             return
         self.p[name] = of_recipe
+        if spectra and spectrum:
+            self._add_weighted(name, spectra, spectrum, of_recipe)
+            return
         K = core.projection_kernel(X[:, :, : max(of_recipe)], each_p=True)
         for q in of_recipe:
             self.gram[name, q] = K[q - 1].copy()
 
-    def _add_weighted(self, name, spectra, spectrum):
+    def _add_weighted(self, name, spectra, spectrum, dimensions=()):
+        """Fill weighted, and gram for dimensions: all weights are 1 or 0 there."""
         U, s = spectra
-        weights = np.array([subspaces.weights_of(s, alpha) for alpha in spectrum])
-        grams = core.bases_gram(U, weights=weights)
-        self.weighted |= {(name, alpha): K for alpha, K in zip(spectrum, grams)}
+        each = np.arange(s.shape[1])
+        weights = [np.broadcast_to(each < q, s.shape) for q in dimensions]
+        weights += [subspaces.weights_of(s, alpha) for alpha in spectrum]
+        grams = [*core.bases_gram(U, weights=np.array(weights, float))]
+        of_p = zip(dimensions, grams[: len(dimensions)])
+        self.gram |= {(name, q): K for q, K in of_p}
+        of_alpha = zip(spectrum, grams[len(dimensions) :])
+        self.weighted |= {(name, alpha): K for alpha, K in of_alpha}
 
     def dimensions(self, name):
         """The dimensions to choose from; none where a spectrum alone is asked for."""
