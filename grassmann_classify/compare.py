@@ -96,7 +96,8 @@ def leave(run, done, n_done):
 
     n_done: their number; 0: done is that of a first look.
     """
-    options, out = run.options, run.out
+    options = run.options
+    out = run.out
     collection = run.inputs.collection
     recipes = run.inputs.recipes.items()
     recipes = {name: asdict(recipe) for name, recipe in recipes if recipe}

@@ -185,9 +185,11 @@ def run_splits(collection, inputs, pairs, methods_of, settings, team=None):
             to_stderr(f"about {in_words(to_go)} to go")
 
 
-# What splits are evaluated on: label and groups of all sets; smallest: the least number
-# of training sets in a fold of any split
-Splits = namedtuple("Splits", "inputs label groups pairs methods_of settings smallest")
+# What splits are evaluated on: label: the indices of the classes of all sets; smallest:
+# the least number of training sets in a fold of any split
+Splits = namedtuple(
+    "Splits", "inputs classes label groups pairs methods_of settings smallest"
+)
 
 
 def _splits(collection, inputs, pairs, groups, methods_of, settings):
@@ -196,19 +198,22 @@ def _splits(collection, inputs, pairs, groups, methods_of, settings):
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    classes, label = np.unique(label, return_inverse=True)
     # the same number of learned atoms in all splits, because a row is one method
     smallest = min(
         len(fit)
         for (train, _), group in zip(pairs, groups)
         for fit, _ in folds_of_split(label, group, train, settings)[0]
     )
-    return Splits(inputs, label, groups, pairs, methods_of, settings, smallest)
+    of_all = inputs, classes, label, groups, pairs
+    return Splits(*of_all, methods_of, settings, smallest)
 
 
 def records_of_split(given, i, seconds=None, quick=False):
     """(Name, record as Progress has it, {name: array} of codes) of each method on a split."""
     train, test = given.pairs[i]
-    classes, label = np.unique(given.label, return_inverse=True)
+    classes = given.classes
+    label = given.label
     for outcome in evaluate(
         given.inputs,
         label,

@@ -43,8 +43,12 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "split, from its training part only.",
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
         "--labels --out --methods --size --p --recipe --repeats --kernels --seconds "
-        "--jobs --baselines",
-        FRAMES | LEARNING | METHODS | OUTPUT | {"--splits", "--train", "--f1"},
+        "--baselines",
+        FRAMES
+        | LEARNING
+        | METHODS
+        | OUTPUT
+        | {"--splits", "--train", "--f1", "--jobs"},
     ),
     "predict": (
         {

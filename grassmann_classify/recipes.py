@@ -134,7 +134,7 @@ class Inputs:
         self._whole = {}
         while later and self._later and not self.names:
             self._add_first_of(self._later)
-        if not later:
+        if not later or not self.names:
             self.complete()
 
     def _describe_by(self, team):

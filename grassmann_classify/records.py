@@ -15,6 +15,7 @@ def save_results(out, asked, collection, pairs, results, n_done=None):
 
     n_done: their number, 0 of a first look, whose results are provisional.
     """
+    done = pairs if n_done is None else pairs[: max(1, n_done)]
     if n_done is None:
         n_done = min(len(found) for found in results.values())
     content = {
@@ -30,7 +31,7 @@ def save_results(out, asked, collection, pairs, results, n_done=None):
             name: _summary(collection.label, pairs, found)
             for name, found in results.items()
         },
-        "comparison": compared(results, pairs[: max(1, n_done)])._asdict(),
+        "comparison": compared(results, done)._asdict(),
         "failed": [*collection.unread.values()],
     }
     text = json.dumps(content, indent=1, default=_plain)

@@ -184,6 +184,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", fail)
+    monkeypatch.setattr("grassmann_classify.search.ENOUGH", 2)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
         main(
             [
@@ -898,7 +899,7 @@ def predictions(folder, monkeypatch, arrays, *options):
             *options,
         ]
     )
-    (results,) = tables
+    *_, results = tables
     return {row: found[0]["predicted"].tolist() for row, found in results.items()}
 
 
