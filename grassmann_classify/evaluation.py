@@ -79,7 +79,8 @@ def evaluate(
     done = []
     rows = list(methods_of(len(train), smallest, settings))
     if quick:
-        rows = [row for row in rows if row.reads == "gram" or is_tried_first(row)]
+        features = [row for row in rows if is_tried_first(row)]
+        rows = [row for row in rows if row.reads == "gram"] + features
         repeated = once
     names = [method.name for method in rows]
     if len(test):
