@@ -102,11 +102,8 @@ def is_weighted(name):
 
 def features_of(kind, recipes, inputs):
     """{(recipe, None, None): candidate} of rows of features, of first_tries.FEATURES."""
-    features = first_tries.FEATURES[kind]
     return {
-        (recipe, None, None): first_tries.Features(
-            [features(rows) for rows in inputs.sets(recipe)]
-        )
+        (recipe, None, None): first_tries.Features(inputs.features(kind, recipe))
         for recipe in recipes
     }
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 
 import grassmann_sc as core
+from grassmann_classify import first_tries
 from grassmann_classify.building import built, common_bases, kept_rows, padded
 from grassmann_classify.clips import threaded
 from grassmann_classify.messages import to_stderr
@@ -131,6 +132,7 @@ class Inputs:
         self._shortened = {}
         self._rows = OrderedDict()
         self._few = {}
+        self._features = {}
         self._whole = {}
         while later and self._later and not self.names:
             self._add_first_of(self._later)
@@ -144,14 +146,15 @@ class Inputs:
         sets = self.collection.sets
         for kind in kinds:
             given = sets, self.collection.frame, recipes[kind]
-            rows = team.each(described_set, given, len(sets))
-            rows = [one for _, one in rows if one is not None]
-            if len(rows) == len(sets):  # else time is up
+            found = team.each(described_or_why, given, len(sets))
+            rows = [one for _, one in found if isinstance(one, np.ndarray)]
+            if len(rows) == len(sets):  # else time is up, or _add will say why
                 self._described[kind] = rows
 
     def __getstate__(self):
         """Without what is soon made again; X is a part of the spectra's U."""
-        state = vars(self) | {"_rows": OrderedDict(), "_few": {}, "_whole": {}}
+        again = {"_rows": OrderedDict(), "_few": {}, "_features": {}, "_whole": {}}
+        state = vars(self) | again
         if self.collection.spectra:
             p = self.collection.X.shape[2]
             state["collection"] = self.collection._replace(X=p)
@@ -306,8 +309,8 @@ class Inputs:
             rows = self.collection.sets
             if key != base_of(recipe).features:
                 # one after another: frames.lbp silences a warning, which no thread may do
-                given = rows, self.collection.frame, recipe
-                rows = [next(described_set(given, i)) for i in range(len(rows))]
+                shape = self.collection.frame
+                rows = [described_set(one, shape, recipe) for one in rows]
             self._described[key] = rows
         if not short:
             return self._described[key]
@@ -324,6 +327,23 @@ class Inputs:
             self._keep(name, [kept_rows(one, recipe) for one in self.described(recipe)])
         self._rows.move_to_end(name)
         return self._rows[name]
+
+    def features(self, kind, name):
+        """A few rows of each set, by first_tries.FEATURES, once for all splits."""
+        key = kind, name
+        if key not in self._features:
+            recipe = self.recipes[name]
+
+            def made():
+                if recipe is None or recipe == base_of(recipe):
+                    rows = self.collection.sets
+                else:  # one set after another: all rows may take much memory
+                    rows = (kept_rows(one, recipe) for one in self.described(recipe))
+                features = first_tries.FEATURES[kind]
+                return [first_tries.few_of([features(one)], np.inf)[0] for one in rows]
+
+            self._features[key] = computed_once(self.folder, key, made)
+        return self._features[key]
 
     def _short_sets(self, name):
         """The rows of all sets, turned so that few numbers tell each.
@@ -457,11 +477,19 @@ class Inputs:
             self.kernels[name, kernel] = of_kernel
 
 
-def described_set(given, i, seconds=math.inf):
-    """The descriptors of set i; given: sets of raw rows, the shape of a frame, a Recipe."""
+def described_or_why(given, i, seconds):
+    """For a Team: the descriptors of set i of sets, or the error; see described_set."""
     sets, shape, recipe = given
-    rows = describe(sets[i].reshape(-1, *shape), recipe)
-    yield rows.astype(np.float32, copy=False) if recipe.single else rows
+    try:
+        yield described_set(sets[i], shape, recipe)
+    except ValueError as error:
+        yield error
+
+
+def described_set(rows, shape, recipe):
+    """The descriptors of raw rows of frames of this shape, by a Recipe."""
+    rows = describe(rows.reshape(-1, *shape), recipe)
+    return rows.astype(np.float32, copy=False) if recipe.single else rows
 
 
 def shortened(sets):
