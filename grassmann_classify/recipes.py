@@ -12,29 +12,30 @@ from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 
 import grassmann_sc as core
 from grassmann_classify import first_tries
 from grassmann_classify.building import built, common_bases, kept_rows, padded
 from grassmann_classify.clips import threaded
+from grassmann_classify.descriptors import described_or_why, described_set, shortened
 from grassmann_classify.messages import to_stderr
-from grassmann_classify.own import Own, describe
+from grassmann_classify.own import Own
 from grassmann_classify.settings import is_own
 from grassmann_classify.workers import Team, computed_once
-from grassmann_sc import checks, frames, kernels, subspaces, tuning
+from grassmann_sc import frames, kernels, subspaces, tuning
 
 STACKS = [1, 4]
 SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
 CELLS = 5  # of HOG, about, along the shorter side
 LBP_GRID = (2, 2)
 MANY_FRAMES = 10_000  # from which Gaussian kernels are chosen on few frames of each set
+MANY_SETS = (
+    500  # from which Gram matrices of large p are made of promising recipes alone
+)
+LOW = 6  # the largest p by which a recipe must be promising
 FEW = 20  # frames of a set, from which they are chosen
 # bytes of rows that are kept for the next method; the least recently used go first
 MOST_KEPT = 2**30
-# rows are shortened if there are at most so many, and each of so many times more numbers
-MOST_SHORTENED = 4000
-SHORTER = 4
 PER_FRAME = ("raw", "hog", "lbp")  # descriptors that give a row a frame
 
 
@@ -105,7 +106,7 @@ class Inputs:
     settings.candidate_points gives them. videos: the clips (n_frames, height, width),
     or None. later: only the first recipe, until complete() is called.
 
-    gram {(name, p): the projection kernel (n, n)}, weighted {(name, spectrum): that of
+    gram {(name, p): the projection kernel (n, n)}, see fill, weighted {(name, spectrum): that of
     weighted subspaces}; p {name: dimensions}; absent
     {name: why sets have no subspaces by this recipe}; kernels {(name, kernel): (Gram
     matrices (p, n, n) of few frames a set, why there is no larger p)}, filled when
@@ -128,6 +129,7 @@ class Inputs:
         self.absent = {}
         self.asked = p, spectrum
         self.folder = None  # of the processes that share the work
+        self._filled = set()  # the recipes with Gram matrices of every p and spectrum
         self._described = {}
         self._shortened = {}
         self._rows = OrderedDict()
@@ -142,9 +144,8 @@ class Inputs:
     def _describe_by(self, team):
         """Make the descriptors of all sets by the processes of a Team."""
         recipes = {one.features: one for one in self._later.values() if one}
-        kinds = [kind for kind in recipes if kind in PER_FRAME[1:]]
         sets = self.collection.sets
-        for kind in kinds:
+        for kind in {*PER_FRAME[1:]} & {*recipes}:
             given = sets, self.collection.frame, recipes[kind]
             found = team.each(described_or_why, given, len(sets))
             rows = [one for _, one in found if isinstance(one, np.ndarray)]
@@ -208,12 +209,39 @@ class Inputs:
             self.absent[name] = why
             return
         self.p[name] = of_recipe
-        if spectra and spectrum:
-            self._add_weighted(name, spectra, spectrum, of_recipe)
+        if self.many and name in self.first[1:]:
+            few = [q for q in of_recipe if q <= LOW] or [min(of_recipe)]
+            self._add_grams(name, X[:, :, : max(few)], few)
+        else:
+            self._fill(name, X, spectra)
+
+    def fill(self, name):
+        """Add the Gram matrices of a recipe that are missing, see many."""
+        if name in self._filled:
             return
-        K = core.projection_kernel(X[:, :, : max(of_recipe)], each_p=True)
-        for q in of_recipe:
-            self.gram[name, q] = K[q - 1].copy()
+
+        def made():
+            self._fill(name, *self.points(name, short=True))
+            return [
+                {key: K for key, K in grams.items() if key[0] == name}
+                for grams in (self.gram, self.weighted)
+            ]
+
+        of_p, of_alpha = computed_once(self.folder, ("recipe", name), made)
+        self._filled.add(name)
+        self.gram |= of_p
+        self.weighted |= of_alpha
+
+    def _fill(self, name, X, spectra):
+        self._filled.add(name)
+        if spectra and self.asked[1]:
+            self._add_weighted(name, spectra, self.asked[1], self.p[name])
+        else:
+            self._add_grams(name, X[:, :, : max(self.p[name])], self.p[name])
+
+    def _add_grams(self, name, X, dimensions):
+        K = core.projection_kernel(X, each_p=True)
+        self.gram |= {(name, q): K[q - 1].copy() for q in dimensions}
 
     def _add_weighted(self, name, spectra, spectrum, dimensions=()):
         """Fill weighted, and gram for dimensions: all weights are 1 or 0 there."""
@@ -255,6 +283,11 @@ class Inputs:
             self.recipes[twice] = recipe
             self._add(twice)
         return None if twice in self.absent else twice
+
+    @property
+    def many(self):
+        """Are recipes but the first raced on p up to LOW, and filled if they stay?"""
+        return len(self.collection.X) > MANY_SETS
 
     @property
     def names(self):
@@ -475,37 +508,6 @@ class Inputs:
         found |= {kernel: (none, why) for kernel in late}
         for kernel, of_kernel in found.items():
             self.kernels[name, kernel] = of_kernel
-
-
-def described_or_why(given, i, seconds):
-    """For a Team: the descriptors of set i of sets, or the error; see described_set."""
-    sets, shape, recipe = given
-    try:
-        yield described_set(sets[i], shape, recipe)
-    except ValueError as error:
-        yield error
-
-
-def described_set(rows, shape, recipe):
-    """The descriptors of raw rows of frames of this shape, by a Recipe."""
-    rows = describe(rows.reshape(-1, *shape), recipe)
-    return rows.astype(np.float32, copy=False) if recipe.single else rows
-
-
-def shortened(sets):
-    """Sets of rows (n_i, n) of the inner products of sets (n_i, d), n rows in all.
-
-    They are the factor L of R = L Q, R being all rows and Q orthogonal, as exact as
-    the rows themselves. The sets as they are where that would win little.
-    """
-    lengths = [len(one) for one in sets]
-    n = sum(lengths)
-    if n > MOST_SHORTENED or SHORTER * n > sets[0].shape[1]:
-        return sets
-    rows = np.concatenate(sets, dtype=np.float64)
-    (upper,) = scipy.linalg.qr(rows.T, overwrite_a=True, mode="r", check_finite=False)
-    turned = upper[:n].T.astype(checks.float_type(*sets), order="C")
-    return np.split(turned, np.cumsum(lengths[:-1]))
 
 
 def kernel_grams(sets, of_kernels, p_max):

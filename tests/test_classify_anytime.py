@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from docs.house import ROOT
-from grassmann_classify import recipes
+from grassmann_classify import descriptors, recipes
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
+from grassmann_classify.descriptors import shortened
 from grassmann_classify.evaluation import evaluate
-from grassmann_classify.recipes import Inputs, recipes_of, shortened
+from grassmann_classify.recipes import Inputs, recipes_of
 from grassmann_classify.search import ALL_RIGHT
 from grassmann_classify.settings import Settings
 from grassmann_classify.workers import Team, computed_once
@@ -236,9 +237,9 @@ def inputs_of(sets, label, **more):
 def test_descriptors_are_made_once_of_each_set(monkeypatch):
     pytest.importorskip("skimage")
     calls = []
-    describe = recipes.describe
+    describe = descriptors.describe
     monkeypatch.setattr(
-        recipes,
+        descriptors,
         "describe",
         lambda clip, recipe: calls.append(recipe.features) or describe(clip, recipe),
     )
@@ -259,7 +260,7 @@ def test_gram_matrices_of_shortened_rows_are_those_of_the_rows(monkeypatch):
     sets, label = clips_of(side=40)
     found = []
     for most in (0, 4000):
-        monkeypatch.setattr(recipes, "MOST_SHORTENED", most)
+        monkeypatch.setattr(descriptors, "MOST_SHORTENED", most)
         inputs = inputs_of(sets, label)
         inputs.compute_kernels("raw, stack 4", [recipes.kernels.rbf(0.001)])
         grams = [K for K, _ in inputs.kernels.values()]
@@ -285,3 +286,23 @@ def test_no_kernel_is_searched_where_the_linear_one_has_all_right(searched):
     chosen = rows["kgSC, labelled sets as atoms"].chosen
     assert (chosen.get("others") == ALL_RIGHT) == (not searched)
     assert bool(inputs.kernels) == searched
+
+
+def test_of_many_sets_large_p_is_tried_of_promising_recipes_alone(monkeypatch):
+    """The first recipe and those that it does not beat have all p and spectra."""
+    pytest.importorskip("skimage")
+    sets, label = clips_of(side=16, n=60, noise=60)
+    place = (label == "right").astype(int)
+    parts = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    settings = Settings(methods=["nearest"], kernels=False)
+    found = []
+    for many in (10, 1000):
+        monkeypatch.setattr(recipes, "MANY_SETS", many)
+        inputs = inputs_of(sets, label)
+        filled = {name for name, _ in inputs.weighted}
+        assert filled == ({"raw"} if many == 10 else {*inputs.names})
+        rows = evaluate(inputs, place, None, *parts, every_method(inputs), settings)
+        found.append(next(rows).chosen)
+        filled = {name for name, _ in inputs.weighted}
+        assert filled >= {"raw", found[-1]["recipe"]}
+    assert found[0] == found[1]
