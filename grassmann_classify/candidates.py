@@ -145,7 +145,7 @@ def _faster(names, predict, task):
         asked = first_tries.predictions(task.settings.C)
     else:
         asked = task.coding if predict in task.coding else predict
-        grams = _linear(inputs, _promising(names, asked, task))
+        grams = _linear(inputs, _promising(names, task))
     race = tuning.Search(task.label, task.once, asked, task.known)
     choice = on_one_thread(race.choose)(grams, seconds=task.seconds)
     alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
@@ -153,10 +153,10 @@ def _faster(names, predict, task):
     return names[0] if names[0] in good else choice.gram[0]
 
 
-def _promising(names, asked, task):
+def _promising(names, task):
     """Of many sets, the recipes that no other beats on the first fold by more than chance.
 
-    There p is up to LOW. The first recipe stays.
+    This is told by the nearest subspaces, of p up to LOW. The first recipe stays.
     """
     inputs = task.inputs
     if not inputs.many or len(names) < 3:
@@ -167,7 +167,8 @@ def _promising(names, asked, task):
         for p in inputs.p[name]
         if p <= max(LOW, min(inputs.p[name])) and (name, p) in inputs.gram
     }
-    race = tuning.Search(task.label, task.once[:1], asked, task.known)
+    nearest = tuning.nearest_predictions
+    race = tuning.Search(task.label, task.once[:1], nearest, task.known)
     shares = on_one_thread(race.choose)(grams, seconds=task.seconds).shares
     stay = {names[0], *(name for (name, *_), _ in shares)}
     return [name for name in names if name in stay]
