@@ -84,8 +84,8 @@ def linear_candidates(method, task):
 
 def _linear(inputs, recipes, grown=()):
     found = {}
+    inputs.fill(recipes)
     for recipe in recipes:
-        inputs.fill(recipe)
         found |= {
             (recipe, "linear", p): inputs.gram[recipe, p]
             for p in inputs.dimensions(recipe)

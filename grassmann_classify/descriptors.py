@@ -11,6 +11,21 @@ MOST_SHORTENED = 4000
 SHORTER = 4
 
 
+def described_by(team, sets, shape, recipes):
+    """{features: the descriptors of all sets} of Recipes, by the processes of a Team.
+
+    Those that are missing failed, or time was up.
+    """
+    found = {}
+    for recipe in recipes:
+        given = sets, shape, recipe
+        rows = [one for _, one in team.each(described_or_why, given, len(sets))]
+        rows = [one for one in rows if isinstance(one, np.ndarray)]
+        if len(rows) == len(sets):
+            found[recipe.features] = rows
+    return found
+
+
 def described_or_why(given, i, seconds):
     """For a Team: the descriptors of set i of sets, or the error; see described_set."""
     sets, shape, recipe = given

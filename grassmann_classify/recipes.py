@@ -17,7 +17,7 @@ import grassmann_sc as core
 from grassmann_classify import first_tries
 from grassmann_classify.building import built, common_bases, kept_rows, padded
 from grassmann_classify.clips import threaded
-from grassmann_classify.descriptors import described_or_why, described_set, shortened
+from grassmann_classify.descriptors import described_by, described_set, shortened
 from grassmann_classify.messages import to_stderr
 from grassmann_classify.own import Own
 from grassmann_classify.settings import is_own
@@ -141,17 +141,6 @@ class Inputs:
         if not later or not self.names:
             self.complete()
 
-    def _describe_by(self, team):
-        """Make the descriptors of all sets by the processes of a Team."""
-        recipes = {one.features: one for one in self._later.values() if one}
-        sets = self.collection.sets
-        for kind in {*PER_FRAME[1:]} & {*recipes}:
-            given = sets, self.collection.frame, recipes[kind]
-            found = team.each(described_or_why, given, len(sets))
-            rows = [one for _, one in found if isinstance(one, np.ndarray)]
-            if len(rows) == len(sets):  # else time is up, or _add will say why
-                self._described[kind] = rows
-
     def __getstate__(self):
         """Without what is soon made again; X is a part of the spectra's U."""
         again = {"_rows": OrderedDict(), "_few": {}, "_features": {}, "_whole": {}}
@@ -176,7 +165,10 @@ class Inputs:
         team = team or Team(1)
         self.folder = team.folder
         if self.folder:
-            self._describe_by(team)
+            recipes = {one.features: one for one in self._later.values() if one}
+            recipes = [recipes[kind] for kind in PER_FRAME[1:] if kind in recipes]
+            of_set = self.collection.sets, self.collection.frame
+            self._described |= described_by(team, *of_set, recipes)
         while self._later and time.perf_counter() < team.end:
             self._add_first_of(self._later)
         if not self.names:
@@ -215,10 +207,17 @@ class Inputs:
         else:
             self._fill(name, X, spectra)
 
-    def fill(self, name):
-        """Add the Gram matrices of a recipe that are missing, see many."""
-        if name in self._filled:
-            return
+    def fill(self, names):
+        """Add the Gram matrices of recipes that are missing, see many.
+
+        What other processes are at comes last.
+        """
+        for wait in (False, True):
+            for name in names:
+                if name not in self._filled:
+                    self._fill_once(name, wait)
+
+    def _fill_once(self, name, wait):
 
         def made():
             self._fill(name, *self.points(name, short=True))
@@ -227,10 +226,11 @@ class Inputs:
                 for grams in (self.gram, self.weighted)
             ]
 
-        of_p, of_alpha = computed_once(self.folder, ("recipe", name), made)
-        self._filled.add(name)
-        self.gram |= of_p
-        self.weighted |= of_alpha
+        found = computed_once(self.folder, ("recipe", name), made, wait)
+        if found is not None:
+            self._filled.add(name)
+            self.gram |= found[0]
+            self.weighted |= found[1]
 
     def _fill(self, name, X, spectra):
         self._filled.add(name)

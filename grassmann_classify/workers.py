@@ -238,10 +238,11 @@ def _unpacked(head, lengths, path):
     return pickle.loads(head, buffers=buffers)
 
 
-def computed_once(folder, key, compute):
+def computed_once(folder, key, compute, wait=True):
     """What compute() gives, by the first of all processes that asks for this key.
 
-    folder: that of the processes; None: there is one alone.
+    folder: that of the processes; None: there is one alone. wait: for another that is
+    at it; else this gives None, and one may do something else before.
     """
     if folder is None:
         return compute()
@@ -252,6 +253,8 @@ def computed_once(folder, key, compute):
         path.touch(exist_ok=False)
     except FileExistsError:
         while path.exists() and not done.exists():
+            if not wait:
+                return None
             time.sleep(WAIT)
         if not done.exists():  # it failed: here it may say so again
             return compute()

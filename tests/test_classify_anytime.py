@@ -197,6 +197,13 @@ def test_what_several_ask_for_is_computed_once(tmp_path):
     assert computed_once(tmp_path, "other", lambda: 7) == 7
     assert computed_once(tmp_path, "other", lambda: 8) == 7
     assert computed_once(None, "other", lambda: 8) == 8
+    asked = []
+
+    def at_it():
+        asked.append(computed_once(tmp_path, "slow", lambda: 9, wait=False))
+        return 10
+
+    assert computed_once(tmp_path, "slow", at_it) == 10 and asked == [None]
 
 
 def test_a_team_stops_at_its_end():
