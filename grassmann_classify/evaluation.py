@@ -173,8 +173,10 @@ def run_splits(collection, inputs, pairs, methods_of, settings, team=None):
                 f"{what}"
             )
             continue
-        for name, record in of_split.items():
-            results.setdefault(name, []).append(record)
+        # all rows at once: Ctrl-C may come at any time
+        results = {
+            name: [*results.get(name, []), record] for name, record in of_split.items()
+        }
         yield Progress(results, *pairs[i], codes)
         of_split = {}
         codes = {}
