@@ -35,7 +35,7 @@ class Team:
             for i, one in team.each(work, given, 10):
                 ...
 
-    jobs: the number of processes; with one, the work is done here. end: the
+    jobs: the number of processes; with one and no end, the work is done here. end: the
     time.perf_counter() at which it is given up. folder: where processes leave what
     others may use, see computed_once, or None.
     """
@@ -48,7 +48,7 @@ class Team:
         self._count = 0
 
     def __enter__(self):
-        if self.jobs > 1:
+        if self.jobs > 1 or time.perf_counter() < self.end < math.inf:
             self._home = tempfile.TemporaryDirectory(
                 prefix="grassmann-classify-", ignore_cleanup_errors=True
             )
@@ -78,10 +78,10 @@ class Team:
 
     def _in_turn(self, work, given, n):
         for i in range(n):
+            if time.perf_counter() > self.end:
+                return
             for one in work(given, i, math.inf):
                 yield i, one
-                if time.perf_counter() > self.end:
-                    return
             yield i, None
 
     def _arrivals(self, work, given, n):
@@ -110,7 +110,7 @@ class Team:
             if self.end < math.inf:
                 left = max(0, self.end - time.perf_counter())
             ready = connection.wait([*busy], left)
-            if not ready:
+            if time.perf_counter() > self.end:
                 return
             for pipe in ready:
                 one = self._received(pipe)
@@ -118,7 +118,8 @@ class Team:
                 if one is None:
                     del busy[pipe]
                     hand(pipe)
-        path.unlink()
+        with contextlib.suppress(OSError):  # some systems keep files in use
+            path.unlink()
 
     def _received(self, pipe):
         try:
