@@ -50,6 +50,9 @@ SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digi
 # digits are left.
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
+FEW_FRAMES = 300  # from which median_gamma is computed
+# share of the largest squared norm: the rounding of a product hides smaller distances
+CLOSE = 1e-6
 VALUES_AT_A_TIME = 2**20  # of a kernel
 TILE_SIDE = 2048  # frames along the rows of a tile of values, or its columns
 MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
@@ -285,21 +288,19 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
 def median_gamma(sets: core.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma).
 
-    It is > 0. The median is over pairs of at most 1000 frames, evenly spaced in the
-    order of the sets. ValueError if the median is zero.
+    It is > 0. The median is over pairs of at most FEW_FRAMES frames, evenly spaced in
+    the order of the sets. ValueError if the median is zero.
 
     >>> from grassmann_sc import kernels
     >>> kernels.median_gamma([[[0.0], [2.0]]])
     0.25
     """
-    from scipy.spatial.distance import pdist  # slow to import
-
     sets = _Sets(sets, "sets")
     if sets.total == 0:
         raise ValueError("sets must hold at least one frame, got none")
-    few = np.unique(np.linspace(0, sets.total - 1, 1000).astype(int))
-    frames = np.concatenate([sets.rows(i, i + 1) for i in few])
-    square = pdist(frames.astype(np.float64), "sqeuclidean")
+    few = np.unique(np.linspace(0, sets.total - 1, FEW_FRAMES).astype(int))
+    frames = np.concatenate([sets.rows(i, i + 1) for i in few]).astype(np.float64)
+    square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
         raise ValueError(
@@ -307,6 +308,21 @@ def median_gamma(sets: core.Sets) -> float:
             f"{len(frames)} of them is {median}"
         )
     return 1 / median
+
+
+def _squared_distances(frames):
+    """||a - b||^2 of all pairs of frames (n, d), by one product where that can tell."""
+    pairs = np.triu_indices(len(frames), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = frames - frames[0]
+        G = apart @ apart.T
+        of_frame = G.diagonal()
+        square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
+    if not len(square) or np.median(square) > CLOSE * of_frame.max():
+        return square
+    from scipy.spatial.distance import pdist  # slow to import, and to compute
+
+    return pdist(frames, "sqeuclidean")
 
 
 def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:

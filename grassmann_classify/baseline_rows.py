@@ -79,16 +79,16 @@ EVERY_ESTIMATOR = ESTIMATORS | {
 
 def every_method(inputs):
     """methods_of for these inputs: all methods and baselines that settings ask for."""
+    return partial(_every_method, inputs)
 
-    def methods_of(n_train, smallest, settings):
-        if inputs.collection.sets is not None:
-            yield from tried_first(settings)
-        yield from methods(n_train, smallest, settings)
-        if settings.baselines or settings.methods:
-            yield from baselines(inputs, smallest, settings)
-            yield from video_baselines(inputs)
 
-    return methods_of
+def _every_method(inputs, n_train, smallest, settings):
+    if inputs.collection.sets is not None:
+        yield from tried_first(settings)
+    yield from methods(n_train, smallest, settings)
+    if settings.baselines or settings.methods:
+        yield from baselines(inputs, smallest, settings)
+        yield from video_baselines(inputs)
 
 
 def names_of_rows(settings):

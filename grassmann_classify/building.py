@@ -80,7 +80,7 @@ def built(rows, recipe, keep_rows=False):
             )
             for run in runs
         ]
-    kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
+    kept = [kept_rows(run, recipe) for run in runs] if keep_rows else None
     return Built(np.stack(bases), kept, (), spectra)
 
 
@@ -131,11 +131,12 @@ def _runs(rows, length, step):
     return [rows[i : i + length] for i in firsts]
 
 
-def _kept_rows(rows, recipe, n_blocks):
-    """The rows of a run that a kernel takes.
+def kept_rows(rows, recipe):
+    """The rows of a run, a row a frame, that a kernel takes: stacked and normalised.
 
     With an ARMA model they are centred before they are stacked, as from_video does.
     """
+    n_blocks = recipe.arma or recipe.stack
     if recipe.arma:
         return subspaces.block_hankel(_normalised(rows, recipe), n_blocks)
     return _normalised(subspaces.block_hankel(rows, n_blocks), recipe)

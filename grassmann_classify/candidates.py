@@ -1,7 +1,9 @@
 """What a row chooses from: Gram matrices of recipes, kernels and dimensions, or a grid."""
 
 import itertools
-from collections import namedtuple
+import math
+import time
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import clone
@@ -9,6 +11,7 @@ from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify import first_tries
 from grassmann_classify.own import own
+from grassmann_classify.recipes import LOW
 from grassmann_classify.rows import InKernel, is_tried_first
 from grassmann_sc import kernels, tuning
 
@@ -16,17 +19,44 @@ N_GAMMAS = 7
 WEIGHTED = "weighted"  # in place of "linear": the number is a spectrum instead of p
 GROWN = 2  # times that a grid grows whose end was chosen
 SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
-# What methods are evaluated on. once: the folds without repeats; known: all that the
-# searches of a split computed, those of estimators by the name of their method; raced:
-# {predict: the recipe that won}; coding: predict of all coding rows, which race as one;
-# grown: {recipe: spectra beyond those that are asked for}.
-Task = namedtuple(
-    "Task", "inputs label train test settings once known raced coding grown"
-)
 # Small decompositions end before the other threads of BLAS are awake, and would wait
 # for them beside busy processes. The Gram matrices of all frames are large: they use
 # threads.
 on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+@dataclass
+class Task:
+    """What methods are evaluated on, and what they share there.
+
+    once: the folds without repeats; known: all that the searches of a split computed,
+    those of estimators by the name of their method; raced: {predict: the recipe that
+    won}; coding: predict of all coding rows, which race as one; grown: {recipe: spectra
+    beyond those that are asked for}; grids: {recipe: kernels to choose from}; perfect:
+    predict of the searches whose linear candidates have every training set right; end:
+    the time.perf_counter() from which searches begin nothing more.
+    """
+
+    inputs: object
+    label: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    settings: object
+    once: list
+    known: dict = field(default_factory=dict)
+    raced: dict = field(default_factory=dict)
+    coding: tuple = ()
+    grown: dict = field(default_factory=dict)
+    grids: dict = field(default_factory=dict)
+    perfect: set = field(default_factory=set)
+    end: float = math.inf
+
+    @property
+    def seconds(self):
+        """What is left of the time; None where it is not bounded."""
+        if self.end == math.inf:
+            return None
+        return max(0.0, self.end - time.perf_counter())
 
 
 def candidates(method, task):
@@ -40,15 +70,21 @@ def candidates(method, task):
     if callable(method.reads):
         recipe = recipe_for(tuning.nearest_predictions, task)
         return on_one_thread(method.reads)(task.inputs, task.train, recipe)
-    recipe = recipe_for(method.predict, task)
-    found = _linear(task.inputs, [recipe], task.grown.get(recipe, ()))
-    if method.reads == "kernels":
-        found |= _in_kernels(recipe, task)
+    found = linear_candidates(method, task)
+    if method.reads == "kernels" and method.predict not in task.perfect:
+        found |= _in_kernels(recipe_for(method.predict, task), task)
     return found
+
+
+def linear_candidates(method, task):
+    """Those of candidates on the projection kernel."""
+    recipe = recipe_for(method.predict, task)
+    return _linear(task.inputs, [recipe], task.grown.get(recipe, ()))
 
 
 def _linear(inputs, recipes, grown=()):
     found = {}
+    inputs.fill(recipes)
     for recipe in recipes:
         found |= {
             (recipe, "linear", p): inputs.gram[recipe, p]
@@ -68,11 +104,8 @@ def is_weighted(name):
 
 def features_of(kind, recipes, inputs):
     """{(recipe, None, None): candidate} of rows of features, of first_tries.FEATURES."""
-    features = first_tries.FEATURES[kind]
     return {
-        (recipe, None, None): first_tries.Features(
-            [features(rows) for rows in inputs.sets(recipe)]
-        )
+        (recipe, None, None): first_tries.Features(inputs.features(kind, recipe))
         for recipe in recipes
     }
 
@@ -111,13 +144,34 @@ def _faster(names, predict, task):
         grams = features_of("mean", names, inputs)
         asked = first_tries.predictions(task.settings.C)
     else:
-        grams = _linear(inputs, names)
         asked = task.coding if predict in task.coding else predict
+        grams = _linear(inputs, _promising(names, task))
     race = tuning.Search(task.label, task.once, asked, task.known)
-    choice = on_one_thread(race.choose)(grams, seconds=task.settings.seconds)
+    choice = on_one_thread(race.choose)(grams, seconds=task.seconds)
     alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
     good = [recipe for (recipe, *_), _ in alike]
     return names[0] if names[0] in good else choice.gram[0]
+
+
+def _promising(names, task):
+    """Of many sets, the recipes that no other beats on the first fold by more than chance.
+
+    This is told by the nearest subspaces, of p up to LOW. The first recipe stays.
+    """
+    inputs = task.inputs
+    if not inputs.many or len(names) < 3:
+        return names
+    grams = {
+        (name, "linear", p): inputs.gram[name, p]
+        for name in names
+        for p in inputs.p[name]
+        if p <= max(LOW, min(inputs.p[name])) and (name, p) in inputs.gram
+    }
+    nearest = tuning.nearest_predictions
+    race = tuning.Search(task.label, task.once[:1], nearest, task.known)
+    shares = on_one_thread(race.choose)(grams, seconds=task.seconds).shares
+    stay = {names[0], *(name for (name, *_), _ in shares)}
+    return [name for name in names if name in stay]
 
 
 def _in_kernels(recipe, task):
@@ -126,17 +180,14 @@ def _in_kernels(recipe, task):
     Of Gaussian kernels, or of the user's own.
     """
     inputs = task.inputs
-    sets = inputs.few(recipe)
-    if task.settings.kernel is not None:
-        grid = [own(task.settings.kernel)]
-    else:
+    if recipe not in task.grids:
         try:
-            gammas = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
+            task.grids[recipe] = _grid(recipe, task)
         except ValueError as error:
             why = tuning.Absent(str(error))
             return {(recipe, "Gaussian", inputs.p[recipe][0]): why}
-        grid = [kernels.rbf(float(gamma)) for gamma in gammas]
-    inputs.compute_kernels(recipe, grid, task.settings.seconds)
+    grid = task.grids[recipe]
+    inputs.compute_kernels(recipe, grid, task.seconds)
     found = {}
     for kernel in grid:
         K, why = inputs.kernels[recipe, kernel]
@@ -147,6 +198,15 @@ def _in_kernels(recipe, task):
             matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
             found[recipe, InKernel(kernel), p] = matrix
     return found
+
+
+def _grid(recipe, task):
+    """The kernels to choose from: the user's own, or Gaussian ones."""
+    if task.settings.kernel is not None:
+        return [own(task.settings.kernel)]
+    sets = task.inputs.few(recipe, short=True)
+    gammas = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
+    return [kernels.rbf(float(gamma)) for gamma in gammas]
 
 
 class Fits:

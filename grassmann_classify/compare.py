@@ -1,6 +1,9 @@
 """How well each row tells the classes of labelled clips apart: the command compare."""
 
+import math
 import sys
+import time
+from collections import namedtuple
 from dataclasses import asdict
 
 import numpy as np
@@ -8,7 +11,7 @@ import numpy as np
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.curves import save_curves
-from grassmann_classify.evaluation import run_splits
+from grassmann_classify.evaluation import first_look, run_splits
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.reading import choose_kernels, labelled_clips, read, splits_of
@@ -28,72 +31,137 @@ from grassmann_classify.tables import (
     report_table,
 )
 from grassmann_classify.words import short
+from grassmann_classify.workers import Team, cores
 
+FIRST_LOOK = "provisional: one split, one recipe, no kernels"
+# seconds of a first look on all splits: processes would take longer to start
+LITTLE = 4
 CHOSEN = (
     "All settings were chosen by cross-validation on the training part of each split. In "
     "brackets: in how many splits, if not in all."
 )
 
 
+# What a run was asked and on what: notes: on its splits; end: the time.perf_counter() at
+# which it stops; how: how the splits came about
+Run = namedtuple("Run", "options out clips inputs pairs how notes end")
+
+
 def compare(options, out):
-    """Evaluate the rows on the clips of DIR, print the table, leave the results behind."""
+    """Evaluate the rows on the clips of DIR, print the table, leave the results behind.
+
+    A first look at one split comes first. What is left behind is whole after each
+    split; Ctrl-C, or the end of --seconds, leaves it as it is.
+    """
+    end = math.inf
+    if options.seconds is not None:
+        end = time.perf_counter() + options.seconds
     clips, given = labelled_clips(options, out, needs_splits=not options.splits)
-    inputs = read(options, out, clips)
+    inputs = read(options, out, clips, later=True)
     choose_kernels(options, inputs)
     collection = inputs.collection
     pairs, how = splits_of(options, collection, given)
     notes = [*strangers(collection.label, pairs), *copies_across(collection, pairs)]
     for text in notes:
         to_stderr(text)
-    recipes = {
-        name: asdict(recipe) for name, recipe in inputs.recipes.items() if recipe
-    }
-    asked = vars(options) | {"recipes": recipes}
-    for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
-        save_results(out, asked, collection, pairs, done.results)
-        save_predictions(out, collection, pairs, done.results)
-    results = done.results
-    columns = columns_of(options, collection.label)
-    tell(_headline(collection, inputs, pairs, how))
-    print_table(results, columns)
-    tell("")
-    print_legend(results)
-    tell("")
-    print_comparison(results, pairs)
-    print_notes(results)
-    if options.choices:
-        tell("")
-        print_choices(results)
+    run = Run(options, out, clips, inputs, pairs, how, notes, end)
+    start = time.perf_counter()
+    done = first_look(collection, inputs, pairs, every_method(inputs), options)
+    jobs = options.jobs
+    if jobs is None:
+        little = len(pairs) * (time.perf_counter() - start) < LITTLE
+        jobs = 1 if little else min(cores(), len(pairs))
+    n_done = 0
+    if done.results:
+        leave(run, done, n_done)
+        _print(run, done, n_done, to_stderr)
+    try:
+        with Team(jobs, end) as team:
+            inputs.complete(team)
+            rows = every_method(inputs)
+            given = collection, inputs, pairs, rows, options, team
+            for n_done, done in enumerate(run_splits(*given), 1):
+                leave(run, done, n_done)
+    except KeyboardInterrupt:
+        to_stderr("stopped")
+    if not done.results:
+        raise KeyboardInterrupt
+    _print(run, done, n_done)
     arrays = save_codes(out, collection, done)
     sheets = {}
     if not options.no_pictures:
-        save_curves(out, options, inputs, collection.label, pairs, results)
-        sheets = save_pictures(out, options, collection, clips, pairs, results, arrays)
+        parts = pairs[: max(1, n_done)]
+        save_curves(out, options, inputs, collection.label, parts, done.results)
+        given = collection, clips, parts, done.results, arrays
+        sheets = save_pictures(out, options, *given)
+    leave(run, done, n_done, sheets)
+    to_stderr(f"results, predictions, codes and pictures: {out.folder}")
+    say_failed(collection, done.results)
+
+
+def leave(run, done, n_done, sheets=None):
+    """results.json, predictions.csv and report.html of the splits that are done.
+
+    n_done: their number; 0: done is that of a first look.
+    """
+    options = run.options
+    out = run.out
+    collection = run.inputs.collection
+    recipes = run.inputs.recipes.items()
+    recipes = {name: asdict(recipe) for name, recipe in recipes if recipe}
+    asked = vars(options) | {"recipes": recipes}
+    results = done.results
+    save_results(out, asked, collection, run.pairs, results, n_done)
+    save_predictions(out, collection, run.pairs, results)
     report = report_on(options, options.data, "how well its classes are told apart")
-    report_data(report, collection, clips)
-    report.text(*notes)
+    report_data(report, collection, run.clips)
+    report.text(*run.notes)
     report.section("Accuracy")
-    report.text(f"{plural(len(pairs), 'split')}: {how}.")
-    comparison = compared(results, pairs)
-    report_table(report, results, columns, comparison)
+    report.text(f"{_how_far(run.pairs, n_done)}: {run.how}.")
+    comparison = compared(results, run.pairs[: max(1, n_done)])
+    report_table(report, results, columns_of(options, collection.label), comparison)
     why = comparison.why or f"p-values: {comparison.test}."
     report.text(why, "The command check names labels that may be wrong.")
     report.section("What was chosen")
     report.text(CHOSEN)
     report_choices(report, results)
-    save_report(report, out, [slug(comparison.first or "")], sheets)
-    to_stderr(f"results, predictions, codes and pictures: {out.folder}")
-    say_failed(collection, results)
+    save_report(report, out, [slug(comparison.first or "")], sheets or {})
 
 
-def _headline(collection, inputs, pairs, how):
+def _print(run, done, n_done, say=tell):
+    """Print the table; after a split, also what its rows are and how they differ."""
+    say(_headline(run.inputs, run.pairs, run.how, n_done))
+    columns = columns_of(run.options, run.inputs.collection.label)
+    results = done.results
+    print_table(results, columns, say)
+    if not n_done:
+        return
+    tell("")
+    print_legend(results)
+    tell("")
+    print_comparison(results, run.pairs[:n_done])
+    print_notes(results)
+    if run.options.choices:
+        tell("")
+        print_choices(results)
+
+
+def _how_far(pairs, n_done):
+    if not n_done:
+        return FIRST_LOOK
+    whole = plural(len(pairs), "split")
+    return whole if n_done == len(pairs) else f"after {n_done} of {whole}"
+
+
+def _headline(inputs, pairs, how, n_done):
+    collection = inputs.collection
     n, d, _ = collection.X.shape
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, inputs.p[inputs.names[0]]))
-    spread = "; ± is over the splits" if len(pairs) > 1 else ""
+    spread = "; ± is over the splits" if n_done > 1 else ""
     return (
         f"{plural(n, 'set')}, {plural(n_classes, 'class')}, subspaces of R^{d} of dimension "
-        f"{dimensions}, {plural(len(pairs), 'split')}: {how}{spread}"
+        f"{dimensions}, {_how_far(pairs, n_done)}: {how}{spread}"
     )
 
 

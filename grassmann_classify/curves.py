@@ -107,8 +107,10 @@ def candidate_of(inputs, name, chosen):
     if name in TRIED_FIRST:
         (found,) = features_of(TRIED_FIRST[name], [recipe], inputs).values()
         return found
+    inputs.make(recipe)
     kernel = getattr(chosen.get("kernel"), "kernel", None)
     if kernel is not None:
+        inputs.compute_kernels(recipe, [kernel])
         return inputs.kernels[recipe, kernel][0][chosen["p"] - 1]
     if chosen.get("spectrum") is not None:
         return inputs.weighted_gram(recipe, chosen["spectrum"])

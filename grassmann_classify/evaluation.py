@@ -1,5 +1,6 @@
 """Evaluate all rows on splits into training and test parts."""
 
+import math
 import re
 import time
 from collections import namedtuple
@@ -8,16 +9,12 @@ import numpy as np
 from sklearn.metrics import f1_score
 
 import grassmann_sc as core
-from grassmann_classify.candidates import (
-    Task,
-    at_of,
-    candidates,
-    fit_and_predict,
-    on_one_thread,
-    points_of_grid,
-    recipe_for,
+from grassmann_classify.candidates import Task, at_of, fit_and_predict
+from grassmann_classify.folds import (
+    folds_of_split,
+    kept_of_splits,
+    say_kept_together,
 )
-from grassmann_classify.folds import folds_of_split, say_kept_together
 from grassmann_classify.messages import in_words, printable, to_stderr, told
 from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import (
@@ -28,24 +25,22 @@ from grassmann_classify.rows import (
     check_asked,
     is_coding,
     is_tried_first,
+    slug,
 )
 from grassmann_classify.search import Outcome, attempt, search
 from grassmann_classify.votes import vote, vote_of_rows
-from grassmann_classify.words import short
+from grassmann_classify.workers import Team
 from grassmann_sc import checks, estimators, files, tuning
 
-PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
+LOOK = 15  # seconds of a first look, in which a row begins
 VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
-# After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
-# chosen, predicted, failed, left_out, ends, warned, tried, reasons}, ...], one for each
-# split so far}; if the method failed, the first three are NaN and predicted is None. reasons:
-# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. fitted:
-# [(name, estimator, queries), ...] of this split; train, test: its parts.
-Progress = namedtuple("Progress", "results train test fitted")
-# What a split will take. total: seconds of all methods; spent: {name: seconds of its
-# first fold, with what later folds and splits share}; known: what was computed.
-Measured = namedtuple("Measured", "total spent known")
+# After each split. results: {method: [{accuracy, balanced, f1, seconds, chosen,
+# predicted, failed, left_out, ends, warned, tried, reasons}, ...], one for each split so
+# far}; if the method failed, the first three are NaN and predicted is None. reasons:
+# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. train, test:
+# the parts of the last split; codes: {name: array} of what its coding methods made.
+Progress = namedtuple("Progress", "results train test codes")
 
 
 def evaluate(
@@ -57,15 +52,21 @@ def evaluate(
     methods_of,
     settings,
     smallest=None,
-    before=None,
+    seconds=None,
+    quick=False,
 ):
     """The Outcome of each method on a split; if one fails, the others go on.
 
     The last two are votes: of all candidates of the coding methods, and of the other
     methods on Gram matrices. They need a test part. The labels of the test part are not
     used. smallest: the least number of training sets in a fold of any split; None: in
-    this split. before: the Measured of this split, whose work is not done again.
+    this split. seconds: after these, or those of settings, no method begins, but for
+    the first, and no search goes on. quick: only methods on features or the projection kernel, without repeated
+    folds.
     """
+    seconds = settings.seconds if seconds is None else seconds
+    end = math.inf if seconds is None else time.perf_counter() + seconds
+
     label = label.copy()
     label[test] = label[train[0]]
     repeated, n_repeats = folds_of_split(label, group, train, settings)
@@ -73,22 +74,28 @@ def evaluate(
     once = repeated[: len(repeated) // n_repeats]
     if smallest is None:
         smallest = min(len(fit) for fit, _ in repeated)
-    before = Measured(0.0, {}, {}) if before is None else before
-    known = before.known
+    known = {}
     # by predict: a method in a kernel's space reuses what was computed without kernel
     searches = {}
     done = []
     rows = list(methods_of(len(train), smallest, settings))
+    if quick:
+        features = [row for row in rows if is_tried_first(row)]
+        rows = [row for row in rows if row.reads == "gram"] + features
+        repeated = once
     names = [method.name for method in rows]
     if len(test):
         names += VOTERS
-    check_asked(settings.methods, names)
+    if not quick:
+        check_asked(settings.methods, names)
     coding = coding_of(rows, settings)
     split = label, train, test
-    task = Task(inputs, *split, settings, once, known, {}, coding, {})
+    task = Task(inputs, *split, settings, once, known, coding=coding, end=end)
     for method in rows:
         if not asked_for(method.name, settings.methods):
             continue
+        if done and time.perf_counter() > end:
+            break
         shared = method.predict or method.name
         if shared not in searches:
             if method.predict is None:
@@ -98,9 +105,8 @@ def evaluate(
                 # machines on frames take seconds a fit too
                 several = once if is_tried_first(method) else repeated
                 searches[shared] = tuning.Search(label, several, method.predict, known)
-        outcome = attempt(method, search, searches[shared], at_of(done, task), task)
-        seconds = outcome.seconds + before.spent.get(method.name, 0.0)
-        done.append(outcome._replace(seconds=seconds))
+        at = at_of(done, task)
+        done.append(attempt(method, search, searches[shared], at, task))
         yield done[-1]
     if len(test):
         yield from _votes(done, searches, task)
@@ -134,7 +140,7 @@ def _votes(done, searches, task):
             continue
         how = (
             (vote, [(row, searches[row.method.predict]) for row in voters], task)
-            if settings.seconds is None
+            if task.seconds is None
             else (vote_of_rows, voters)
         )
         outcome = attempt(method, *how)
@@ -142,117 +148,144 @@ def _votes(done, searches, task):
         yield outcome._replace(seconds=outcome.seconds + seconds)
 
 
-def measured(inputs, label, group, train, methods_of, settings, smallest):
-    """The Measured of a split: each method on the first fold of its training part."""
-    pairs, n_repeats = folds_of_split(label, group, train, settings)
-    known = {}
-    spent = {}
-    expected = []
-    rows = list(methods_of(len(train), smallest, settings))
-    coding = coding_of(rows, settings)
-    split = label, train, train[:0]
-    task = Task(inputs, *split, settings, pairs[:1], known, {}, coding, {})
-    for method in rows:
-        if asked_for(method.name, settings.methods):
-            once = len(pairs) // n_repeats
-            several = method.predict is not None and not is_tried_first(method)
-            n_folds = len(pairs) if several else once
-            outcome = attempt(method, _first_fold, once, n_folds, task)
-            spent[method.name] = outcome.seconds
-            most = np.inf if settings.seconds is None else settings.seconds
-            expected.append(min(outcome.score, most))
-    return Measured(sum(expected), spent, known)
+def run_splits(collection, inputs, pairs, methods_of, settings, team=None):
+    """Evaluate all methods on all splits; gives the Progress after each split.
 
-
-def _first_fold(method, once, n_folds, task):
-    """An Outcome whose score is the seconds that all folds of a split will take.
-
-    once: the number of folds in the race of recipes.
+    team: the Team whose processes share the splits; methods_of must then be one that
+    can be sent to them, as every_method gives it. None: they are evaluated here.
     """
-    made = method.predict is None
-    start = time.perf_counter()
-    reads_rows = is_tried_first(method)
-    race = "features" if reads_rows else method.predict or tuning.nearest_predictions
-    recipe = recipe_for(race, task)
-    raced = time.perf_counter() - start
-    at = recipe, task.inputs.p[recipe][-1]
-    grams = points_of_grid(method, at, task) if made else candidates(method, task)
-    start = time.perf_counter()
-    predict = fit_and_predict if made else method.predict
-    known = task.known.setdefault(method.name, {}) if made else task.known
-    one = tuning.Search(task.label, task.once, predict, known)
-    on_one_thread(one.choose)(grams, seconds=task.settings.seconds)
-    each = time.perf_counter() - start
-    return Outcome(method, score=PART * (n_folds * each + once * raced))
+    team = team or Team(1)
+    pairs = tuning.check_splits(pairs, len(collection.label))
+    groups = say_kept_together(collection, pairs)
+    given = _splits(collection, inputs, pairs, groups, methods_of, settings)
+    results = {}
+    codes = {}
+    began = time.perf_counter()
+    of_split = {}
+    for i, one in team.each(records_of_split, given, len(pairs)):
+        if one is not None:
+            name, record, of_row = one
+            of_split[name] = record
+            codes |= of_row
+            what = record["failed"]
+            what = f"failed: {what}" if what else told(record["chosen"])
+            to_stderr(
+                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
+                f"{what}"
+            )
+            continue
+        # all rows at once: Ctrl-C may come at any time
+        results = {
+            name: [*results.get(name, []), record] for name, record in of_split.items()
+        }
+        yield Progress(results, *pairs[i], codes)
+        of_split = {}
+        codes = {}
+        spent = time.perf_counter() - began
+        # as many splits as there are processes end at the same time, more or less
+        rounds, most = (math.ceil(k / team.jobs) for k in (i + 1, len(pairs)))
+        to_go = spent * (most / rounds - 1)
+        if i + 1 < len(pairs) and to_go > WORTH_SAYING:
+            to_stderr(f"about {in_words(to_go)} to go")
 
 
-def run_splits(collection, inputs, pairs, methods_of, settings):
-    """Evaluate all methods on all splits; gives the Progress after each method."""
-    label = files.labels_to_keep(collection.label, len(collection.label), "sets")
-    classes, label = np.unique(label, return_inverse=True)
-    pairs = tuning.check_splits(pairs, len(label))
-    few = collection.X[:2]  # compile first: the table shows the time of the methods
+# What splits are evaluated on: label: the indices of the classes of all sets; smallest:
+# the least number of training sets in a fold of any split
+Splits = namedtuple(
+    "Splits", "inputs classes label groups pairs methods_of settings smallest"
+)
+
+
+def _splits(collection, inputs, pairs, groups, methods_of, settings):
+    """The Splits of checked pairs; what is compiled is there before times are taken."""
+    few = collection.X[:2]
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
-    results = {}
-    groups = say_kept_together(collection, pairs)
+    label = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    classes, label = np.unique(label, return_inverse=True)
     # the same number of learned atoms in all splits, because a row is one method
     smallest = min(
         len(fit)
         for (train, _), group in zip(pairs, groups)
         for fit, _ in folds_of_split(label, group, train, settings)[0]
     )
-    first = measured(
-        inputs, label, groups[0], pairs[0].train, methods_of, settings, smallest
-    )
-    began = time.perf_counter()
-    for i, (train, test) in enumerate(pairs):
-        each = (time.perf_counter() - began) / i if i else first.total
-        to_go = each * (len(pairs) - i)
-        if to_go > WORTH_SAYING:
-            to_stderr(f"about {in_words(to_go)} to go")
-        fitted = []
-        before = None if i else first
-        for outcome in evaluate(
-            inputs,
-            label,
-            groups[i],
-            train,
-            test,
-            methods_of,
-            settings,
-            smallest,
-            before,
-        ):
-            name = outcome.method.name
-            shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
-            predicted = None
-            if outcome.failed is None:
-                predicted = classes[outcome.predicted]
-                shares = shares_of(label[test], outcome.predicted)
-                if name not in (PEERS, OURS):
-                    fitted.append((name, outcome.estimator, outcome.queries))
-            failed = outcome.failed and printable(outcome.failed)
-            results.setdefault(name, []).append(
-                {
-                    **shares,
-                    "seconds": outcome.seconds,
-                    "chosen": outcome.chosen,
-                    "predicted": predicted,
-                    "failed": failed,
-                    "left_out": outcome.left_out,
-                    "ends": outcome.ends,
-                    "warned": outcome.warned,
-                    "tried": outcome.tried,
-                    "reasons": _reasons_of_wrong(outcome, label, train, test),
-                }
-            )
-            what = f"failed: {failed}" if failed else told(outcome.chosen)
-            to_stderr(
-                f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {short(name)}  "
-                f"{what}"
-            )
-            yield Progress(results, train, test, fitted)
+    of_all = inputs, classes, label, groups, pairs
+    return Splits(*of_all, methods_of, settings, smallest)
+
+
+def records_of_split(given, i, seconds=None, quick=False):
+    """(Name, record as Progress has it, {name: array} of codes) of each method on a split."""
+    train, test = given.pairs[i]
+    classes = given.classes
+    label = given.label
+    for outcome in evaluate(
+        given.inputs,
+        label,
+        given.groups[i],
+        train,
+        test,
+        given.methods_of,
+        given.settings,
+        given.smallest,
+        seconds,
+        quick,
+    ):
+        shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
+        predicted = None
+        codes = {}
+        if outcome.failed is None:
+            predicted = classes[outcome.predicted]
+            shares = shares_of(label[test], outcome.predicted)
+            codes = codes_of(outcome)
+        record = {
+            **shares,
+            "seconds": outcome.seconds,
+            "chosen": outcome.chosen,
+            "predicted": predicted,
+            "failed": outcome.failed and printable(outcome.failed),
+            "left_out": outcome.left_out,
+            "ends": outcome.ends,
+            "warned": outcome.warned,
+            "tried": outcome.tried,
+            "reasons": _reasons_of_wrong(outcome, label, train, test),
+        }
+        yield outcome.method.name, record, codes
+
+
+def first_look(collection, inputs, pairs, methods_of, settings):
+    """The Progress of the first split by methods that take seconds, quickly tuned."""
+    pairs = tuning.check_splits(pairs, len(collection.label))[:1]
+    groups = [of_set for of_set, _ in kept_of_splits(collection, pairs)]
+    given = _splits(collection, inputs, pairs, groups, methods_of, settings)
+    results = {}
+    codes = {}
+    for name, record, of_row in records_of_split(given, 0, LOOK, quick=True):
+        results[name] = [record]
+        codes |= of_row
+    return Progress(results, *pairs[0], codes)
+
+
+def codes_of(outcome):
+    """{name: array}: the codes of the test part of an Outcome, and atoms learned."""
+    coder = _coder(outcome.estimator)
+    if coder is None or outcome.method.name.startswith("nearest subspace"):
+        return {}
+    found = {f"codes_{slug(outcome.method.name)}": coder.transform(outcome.queries)}
+    if hasattr(coder, "steps"):
+        found[f"atoms_{slug(outcome.method.name)}"] = coder[-1].components_
+    return found
+
+
+def _coder(estimator):
+    """The part of a fitted estimator that gives codes, or None.
+
+    It is a Pipeline if the atoms were learned. Other transformers, as GGDA, give no
+    codes.
+    """
+    if not hasattr(estimator, "steps"):
+        return estimator if isinstance(estimator, estimators.CodingClassifier) else None
+    learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
+    return estimator[: learned[0] + 1] if learned else None
 
 
 def _reasons_of_wrong(outcome, label, train, test):

@@ -234,8 +234,14 @@ OPTIONS = {
     "--choices": _option("print what each row chose, in words", **FLAG),
     "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
     "--seconds": _option(
-        "bound of each search for settings, in each split and row (default: none)",
+        "end after these: compare with the splits that are done then, other commands "
+        "with what they have chosen (default: no bound)",
         type=float,
+    ),
+    "--jobs": _option(
+        "processes that share the splits, a core each (default: one for each core)",
+        type=int,
+        metavar="N",
     ),
     "--seed": _option(
         "seed for splits, folds and first atoms (default: %(default)s)",
@@ -313,7 +319,7 @@ BY_SUBJECT = {
     "--strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
-    "evaluation": "--repeats --train --splits --seconds --seed --f1 "
+    "evaluation": "--repeats --train --splits --seconds --jobs --seed --f1 "
     "--choices --coverage",
     "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
     "--iterations",

@@ -79,18 +79,23 @@ def folds_of_split(label, group, train, settings):
     return [(train[fit], train[validate]) for fit, validate in pairs], n_repeats
 
 
+def kept_of_splits(collection, pairs):
+    """kept_together of each split of the sets of a Collection."""
+    clips = None
+    if collection.clip is not None:
+        clips = np.array(clip_names(collection.names, collection.clip))
+    return [
+        kept_together(collection.label, collection.group, clips, split)
+        for split in pairs
+    ]
+
+
 def say_kept_together(collection, pairs):
     """Groups for the cross-validation of each split; says what the user should know.
 
     Each message is said once, with the splits that it holds for.
     """
-    clips = None
-    if collection.clip is not None:
-        clips = np.array(clip_names(collection.names, collection.clip))
-    kept = [
-        kept_together(collection.label, collection.group, clips, split)
-        for split in pairs
-    ]
+    kept = kept_of_splits(collection, pairs)
     splits_of = {}
     for i, (_, reasons) in enumerate(kept, 1):
         for why in reasons:

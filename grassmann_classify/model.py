@@ -358,10 +358,11 @@ def build_new(model, clips, cache=None, strict=False):
     return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
 
 
-def inputs_for(collection, recipe, settings, recipes=None):
+def inputs_for(collection, recipe, settings, recipes=None, later=False):
     """The Inputs of a Collection, with videos if methods on these may run.
 
     recipes: {name: Recipe} to choose from; None: that by which the sets were read.
+    later: of the first recipe alone, until Inputs.complete is called.
     """
     recipe = recipe if recipes is None else base_of(recipe)
     normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
@@ -369,4 +370,4 @@ def inputs_for(collection, recipe, settings, recipes=None):
     if not normalised and (settings.baselines or settings.methods):
         videos = videos_of(collection, recipe.arma or recipe.stack)
     p, spectrum = candidate_points(settings)
-    return Inputs(collection, p, recipes, videos, spectrum)
+    return Inputs(collection, p, recipes, videos, spectrum, later)

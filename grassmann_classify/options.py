@@ -48,7 +48,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         | LEARNING
         | METHODS
         | OUTPUT
-        | {"--splits", "--train", "--f1", "--choices"},
+        | {"--splits", "--train", "--f1", "--choices", "--jobs"},
     ),
     "predict": (
         {

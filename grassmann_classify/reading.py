@@ -113,8 +113,11 @@ def take_given(options, clips):
     options.kernels = False
 
 
-def read(options, out, clips):
-    """The Inputs of all clips: their Collection by each recipe to choose from."""
+def read(options, out, clips, later=False):
+    """The Inputs of all clips: their Collection by each recipe to choose from.
+
+    later: by the first recipe, until Inputs.complete is called.
+    """
     recipe = read_by(options)
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
@@ -141,7 +144,7 @@ def read(options, out, clips):
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
     recipes = recipes_for(options, collection)
-    return inputs_for(collection, recipe_of(options), options, recipes)
+    return inputs_for(collection, recipe_of(options), options, recipes, later)
 
 
 def choose_kernels(options, inputs):

@@ -6,16 +6,20 @@ import numpy as np
 
 from grassmann_classify.evaluation import all_answers, natural_classes, successes
 from grassmann_classify.page import versions
-from grassmann_classify.rows import slug
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import compared
-from grassmann_sc import estimators
 
 DIGITS = 9  # of fractions in results.json: the rest is rounding
 
 
-def save_results(out, asked, collection, pairs, results):
-    """results.json, whole after each method; "splits_done" tells how far it went."""
+def save_results(out, asked, collection, pairs, results, n_done=None):
+    """results.json of the splits that all methods have.
+
+    n_done: their number, 0 of a first look, whose results are provisional.
+    """
+    done = pairs if n_done is None else pairs[: max(1, n_done)]
+    if n_done is None:
+        n_done = min(len(found) for found in results.values())
     content = {
         "options": asked,
         "versions": versions(),
@@ -23,12 +27,13 @@ def save_results(out, asked, collection, pairs, results):
         "subspaces": collection.X.shape[1:],
         "classes": natural_classes(collection.label),
         "splits": len(pairs),
-        "splits_done": min(len(found) for found in results.values()),
+        "splits_done": n_done,
+        "provisional": not n_done,
         "methods": {
             name: _summary(collection.label, pairs, found)
             for name, found in results.items()
         },
-        "comparison": compared(results, pairs)._asdict(),
+        "comparison": compared(results, done)._asdict(),
         "failed": [*collection.unread.values()],
     }
     text = json.dumps(_rounded(content), indent=1, default=str)
@@ -97,23 +102,6 @@ def save_codes(out, collection, done):
         "train": done.train,
         "test": done.test,
     }
-    for name, estimator, queries in done.fitted:
-        coder = _coder(estimator)
-        if coder is not None and not name.startswith("nearest subspace"):
-            arrays["codes_" + slug(name)] = coder.transform(queries)
-            if hasattr(coder, "steps"):
-                arrays["atoms_" + slug(name)] = coder[-1].components_
+    arrays |= done.codes
     out.write("codes.npz", lambda file: np.savez_compressed(file, **arrays))
     return arrays
-
-
-def _coder(estimator):
-    """The part of a fitted estimator that gives codes, or None.
-
-    It is a Pipeline if the atoms were learned. Other transformers, as GGDA, give no
-    codes.
-    """
-    if not hasattr(estimator, "steps"):
-        return estimator if isinstance(estimator, estimators.CodingClassifier) else None
-    learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
-    return estimator[: learned[0] + 1] if learned else None

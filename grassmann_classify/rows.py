@@ -167,6 +167,9 @@ class InKernel(str):
         name.kernel = kernel
         return name
 
+    def __reduce__(self):
+        return InKernel, (self.kernel,)
+
 
 def slug(name):
     """The name in lower case with _ for all that is no letter or digit, for files."""

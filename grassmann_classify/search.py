@@ -14,6 +14,7 @@ from grassmann_classify.candidates import (
     WEIGHTED,
     candidates,
     is_weighted,
+    linear_candidates,
     on_one_thread,
     points_of_grid,
 )
@@ -23,6 +24,8 @@ from grassmann_classify.settings import LAM, MOST_P, NEIGHBORS, C
 from grassmann_sc import tuning
 
 SURE_OF_SPECTRUM = tuning.ALIKE  # standard errors by which it must be better than p
+ENOUGH = 1.0  # share of right answers beside which no other kernel is tried
+ALL_RIGHT = "no other kernel tried: all training sets right"
 LIMITS = {
     "C": (0, np.inf),
     "lam": (0, 0.9),
@@ -74,6 +77,7 @@ def search(method, searched, at, task):
     if method.predict is None:
         grams = points_of_grid(method, at, task)
     else:
+        _see_whether_linear_is_perfect(method, searched, task)
         grams = candidates(method, task)
     grown = 0
     fitted = None
@@ -93,6 +97,8 @@ def search(method, searched, at, task):
         name: _option(method, name, *found, settings) for name, found in beyond.items()
     }
     ends |= inputs.end_of_stacks(chosen.get("recipe"))
+    if method.reads == "kernels" and method.predict in task.perfect:
+        chosen["others"] = ALL_RIGHT
     left_out = _left_out(method, choice)
     scores = {} if method.reads != "gram" else scores_along(choice, grams, searched)
     shares = choice.shares[choice.gram, choice.parameters]
@@ -117,13 +123,25 @@ def scores_along(choice, grams, searched):
     return found
 
 
+def _see_whether_linear_is_perfect(method, searched, task):
+    """Add a search to task.perfect if no Gaussian kernel can have more sets right."""
+    if method.reads == "kernels" and task.settings.kernel is None:
+        linear = linear_candidates(method, task)
+        try:
+            choice = on_one_thread(searched.choose)(linear, seconds=task.seconds)
+        except ValueError:  # no fold can have any of them
+            return
+        if choice.score >= ENOUGH:
+            task.perfect.add(method.predict)
+
+
 def _grow(beyond, method, chosen, searched, task):
     """Add to a search what lies beyond the ends that were chosen; was there anything?
 
     Grids that the user gave stay as they are.
     """
     settings = task.settings
-    if method.predict is None or settings.seconds is not None:
+    if method.predict is None or task.seconds == 0:
         return False
     support = first_tries.predictions if is_tried_first(method) else svm_predictions
     predictions = {
@@ -152,8 +170,7 @@ def _chosen(grams, searched, task):
     standard errors of the difference: few training sets decide little.
     """
     choose = on_one_thread(searched.choose)
-    seconds = task.settings.seconds
-    best = choose(grams, seconds=seconds)
+    best = choose(grams, seconds=task.seconds)
     hard = {
         name: K
         for name, K in grams.items()
@@ -161,7 +178,7 @@ def _chosen(grams, searched, task):
     }
     if not is_weighted(best.gram) or not hard:
         return best, None
-    other = choose(hard, seconds=seconds)
+    other = choose(hard, seconds=task.seconds)
     shares = {one.gram: one.shares[one.gram, one.parameters] for one in (best, other)}
     if other.gram in tuning.alike(shares, SURE_OF_SPECTRUM):
         return other._replace(shares=best.shares | other.shares), None

@@ -50,6 +50,7 @@ RULES = {  # the fields of Settings first
     "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
+    "jobs": Rule(int, least=1, optional=True),
     "k": Rule(int, least=1),
 }
 KINDS = {
@@ -124,7 +125,7 @@ class Settings:
     kernel: str | None = None  # or of the user's own, package.module:function
     atoms: int = 0  # of learned dictionaries, 0: none
     iterations: int = 3
-    seconds: float | None = None  # a search begins no fold after these
+    seconds: float | None = None  # after these no row and no fold begins
     seed: int = 0
     methods: list | None = None  # first words of the names of rows, None: all
     baselines: bool = False  # all of them; methods may name single ones

@@ -22,6 +22,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+# joblib's: one process evaluates splits, which sees what tests replace
+os.environ["LOKY_MAX_CPU_COUNT"] = "1"
+
 # those next to the first compile in folders of their own, while the first compiles here
 LONGEST = [
     "test_examples_readme.py",

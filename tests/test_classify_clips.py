@@ -466,9 +466,6 @@ def test_groups_that_one_split_tears_are_kept_together_in_the_others(
         return []
 
     monkeypatch.setattr(evaluation, "evaluate", evaluate)
-    monkeypatch.setattr(
-        evaluation, "measured", lambda *_: evaluation.Measured(0.0, {}, {})
-    )
     list(
         evaluation.run_splits(collection, None, [whole, torn, alone], None, Settings())
     )

@@ -187,6 +187,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", fail)
+    monkeypatch.setattr("grassmann_classify.search.ENOUGH", 2)
     with pytest.raises(SystemExit, match="kgSC failed: no such kernel today"):
         main(
             [
@@ -237,13 +238,22 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
     assert asked == [pytest.approx(1 / 3)]
 
 
-def test_results_are_there_after_every_method(tmp_path, monkeypatch):
+def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkeypatch):
     told = []
+
+    def far():
+        try:
+            kept = json.loads((tmp_path / "results.json").read_text())
+        except FileNotFoundError:
+            return None
+        assert kept["provisional"] == (not kept["splits_done"])
+        return kept["splits_done"]
+
     for script in (compare, evaluation):
         monkeypatch.setattr(
             script,
             "to_stderr",
-            lambda text: told.append((text, (tmp_path / "results.json").exists())),
+            lambda text: told.append((text, far())),
         )
     main(
         [
@@ -256,10 +266,12 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
             "--no-pictures",
             "--p",
             "2",
+            "--jobs",
+            "1",
         ]
     )
-    first, *later = [there for text, there in told if text.startswith("split")]
-    assert not first and all(later)
+    done = [(text[:7], there) for text, there in told if text.startswith("split")]
+    assert {*done} == {("split 1", 0), ("split 2", 1)} and far() == 2
 
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
@@ -357,7 +369,7 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
         assert not capsys.readouterr().err
 
 
-def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
+def test_no_seconds_leave_the_first_look(tmp_path, capsys):
     main(
         [
             "compare",
@@ -372,9 +384,14 @@ def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
             "0",
         ]
     )
-    told = capsys.readouterr()
-    assert list(accuracies(told.out)) == [*FIRST, *METHODS[:8], *METHODS[-2:]]
-    assert "left out 3 of 3 Gaussian kernels" in told.err and "gamma" not in told.out
+    told = capsys.readouterr().out
+    assert "provisional: one split, one recipe, no kernels" in told
+    linear = [*METHODS[:2], *METHODS[4:6]]
+    assert list(accuracies(told)) == [*FIRST, *linear, *METHODS[-2:]]
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept["provisional"] and list(kept["methods"]) == [*accuracies(told)]
+    for name in ("predictions.csv", "codes.npz", "report.html"):
+        assert (tmp_path / name).exists()
 
 
 def test_results_and_predictions_are_those_of_their_split(tmp_path):
@@ -886,7 +903,7 @@ def predictions(folder, monkeypatch, arrays, *options):
             *options,
         ]
     )
-    (results,) = tables
+    *_, results = tables
     return {row: found[0]["predicted"].tolist() for row, found in results.items()}
 
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from grassmann_classify import baseline_rows, candidates, evaluation
 from grassmann_classify.__main__ import main
 from grassmann_classify.candidates import Fits, Task, at_of
 from grassmann_classify.clips import Collection, clip_names
-from grassmann_classify.evaluation import evaluate, measured, run_splits, shares_of
+from grassmann_classify.evaluation import evaluate, run_splits, shares_of
 from grassmann_classify.folds import folds, kept_together
 from grassmann_classify.recipes import Inputs
 from grassmann_classify.rows import (
@@ -19,7 +20,6 @@ from grassmann_classify.rows import (
     PEERS,
     Method,
     Nearest,
-    methods,
     svm_predictions,
 )
 from grassmann_classify.search import Outcome
@@ -711,49 +711,21 @@ def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
     )
 
 
-def test_the_first_fold_is_measured_and_its_work_changes_no_answer():
-    """What it will take is known before; rows and answers are those without it."""
-    sets, label = noisy_sets(2.0)
-    inputs = inputs_of(sets, label)
-    settings = Settings(C=[0.1, 1], lam=[0.01, 0.1], neighbors=[2, 3], atoms=4)
-    # two estimators whose candidates have equal names
-    grid = {"p": [1, 2], "reference": ["class", "set"]}
-
-    def methods_of(n_train, smallest, settings):
-        yield from methods(n_train, smallest, settings)
-        yield Method("MSM", "sets", MSM(), grid)
-        yield Method("CMSM", "sets", MSM(keep=0.5), grid)
-
-    given = inputs, label, None, TRAIN
-    before = measured(*given, methods_of, settings, 12)
-    assert before.total > 0 and len(before.spent) > 8
-    assert {"MSM", "CMSM"} <= before.known.keys()
-    hurried = Settings(C=[0.1], seconds=0)
-    assert measured(*given, methods_of, hurried, 12).total == 0
-    plain, found = (
-        [*evaluate(*given, TEST, methods_of, settings, 12, known)]
-        for known in (None, before)
-    )
-    for row, again in zip(plain, found):
-        name = row.method.name
-        assert row.failed is None and again.chosen == row.chosen
-        assert again.score == row.score
-        assert again.predicted.tolist() == row.predicted.tolist()
-        assert again.seconds > before.spent.get(name, 0)
-
-
-def test_what_it_will_take_is_said_before_the_first_split(capsys, monkeypatch):
+def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeypatch):
+    """What is to go is the mean time of a split so far, times the splits to go."""
     monkeypatch.setattr(evaluation, "WORTH_SAYING", 0)
+    now = [0.0]
+    monkeypatch.setattr(
+        evaluation, "time", SimpleNamespace(perf_counter=lambda: now[0])
+    )
     sets, label = noisy_sets(2.0)
     inputs = inputs_of(sets, label)
-
-    def methods_of(n_train, smallest, settings):
-        yield from methods(n_train, smallest, settings)
-
-    pairs = [(TRAIN, TEST), (TEST, TRAIN)]
-    collection = inputs.collection
-    [*run_splits(collection, inputs, pairs, methods_of, SETTINGS)]
-    said = [
-        line for line in capsys.readouterr().err.splitlines() if "split" not in line
-    ]
-    assert [re.sub(r"\d+", "N", line) for line in said] == ["about N s to go"] * 2
+    nearest = method("gram", Nearest(), predict=tuning.nearest_predictions)
+    pairs = [(TRAIN, TEST), (TEST, TRAIN), (TRAIN, TEST)]
+    methods_of = lambda *_: [nearest]  # noqa: E731
+    for done in run_splits(inputs.collection, inputs, pairs, methods_of, SETTINGS):
+        assert {len(found) for found in done.results.values()} == {now[0] / 30 + 1}
+        now[0] += 30
+    said = capsys.readouterr().err.splitlines()
+    said = [line for line in said if not line.startswith("split")]
+    assert said == ["about 60 s to go", "about 30 s to go"]

@@ -1,6 +1,7 @@
 """Weighted subspaces as candidates, models of them, and grids that grow."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -268,7 +269,7 @@ def test_spectra_grow_where_the_last_is_chosen(monkeypatch):
     found = searching.search(row, searched, (None, 2), task)
     assert found.chosen == {"spectrum": 2} and task.grown == {None: [1, 2]}
     assert inputs.spectra(None) == SPECTRUM  # other splits begin with ours
-    given = task._replace(settings=Settings(spectrum=[*SPECTRUM]), grown={})
+    given = replace(task, settings=Settings(spectrum=[*SPECTRUM]), grown={})
     found = searching.search(row, searched, (None, 2), given)
     assert found.chosen == {"spectrum": 0.5} and given.grown == {}
     assert found.ends == {"spectrum": "--spectrum 0.0625 0.125 0.25 0.5 1"}

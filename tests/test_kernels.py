@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from scipy.spatial.distance import pdist
 
 import grassmann_sc as gs
 from grassmann_sc import kernels
@@ -984,6 +985,22 @@ def test_float32_costs_little(frames, seed, kernel, p):
         costs = ((y @ expected[5:, 5:] - 2 * expected[:5, 5:]) * y).sum(axis=2)
         excess = costs[0] - costs[1] + lam * (l1[0] - l1[1])
         assert (excess <= 1e-5 * p * (1 + l1.max(axis=0)) ** 2).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_median_gamma_is_near_that_of_all_pairs(seed, offset):
+    """Also of frames far from 0, and of near ones beside one that is far from all."""
+    rng = np.random.default_rng(seed)
+    sets = [
+        offset + rng.uniform(0.5, 2) * rng.standard_normal((n, 5))
+        for n in rng.integers(1, 90, 20)
+    ]
+    every = 1 / np.median(pdist(np.concatenate(sets), "sqeuclidean"))
+    assert median_gamma(sets) == pytest.approx(every, rel=0.2)
+    few = [sets[0][:20], 1e9 + sets[1][:1]]
+    exact = 1 / np.median(pdist(np.concatenate(few), "sqeuclidean"))
+    assert median_gamma(few) == pytest.approx(exact, rel=1e-9)
 
 
 def test_median_gamma_is_of_frames_from_all_sets():

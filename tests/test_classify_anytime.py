@@ -1,0 +1,315 @@
+"""A first look, splits shared by processes, and what a stop leaves behind."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from docs.sources import ROOT
+from grassmann_classify import descriptors, recipes
+from grassmann_classify.__main__ import main
+from grassmann_classify.baseline_rows import every_method
+from grassmann_classify.clips import Collection, Recipe
+from grassmann_classify.descriptors import shortened
+from grassmann_classify.evaluation import evaluate
+from grassmann_classify.recipes import Inputs, recipes_of
+from grassmann_classify.search import ALL_RIGHT
+from grassmann_classify.settings import Settings
+from grassmann_classify.workers import Team, computed_once
+from grassmann_sc import subspaces
+
+FILES = ("results.json", "predictions.csv", "codes.npz", "report.html")
+ASKED = ["--no-pictures", "--p", "1", "2", "--lam", "0.1", "--C", "1"]
+
+
+def clips_of(side=16, n=16, noise=40):
+    """n sets of 9 to 11 images of two classes, and their labels."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(["left", "right"], n // 2)
+    bright = 60 * (np.arange(side) * 2 // side)
+    sets = []
+    for c in label:
+        pattern = bright if c == "right" else bright[::-1]
+        size = rng.integers(9, 12), side, side
+        sets.append(np.clip(90 + pattern + noise * rng.standard_normal(size), 0, 255))
+    return [one.astype(np.uint8) for one in sets], label
+
+
+def file_of(folder, n_splits, **how):
+    """The path of an .npz file with so many splits."""
+    sets, label = clips_of(**how)
+    rng = np.random.default_rng(1)
+    arrays = {"frames": np.concatenate(sets), "label": label}
+    arrays["offset"] = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    for k in range(n_splits):
+        halves = [rng.permutation(np.flatnonzero(label == c)) for c in np.unique(label)]
+        arrays[f"train{k}"] = np.concatenate([one[::2] for one in halves])
+        arrays[f"test{k}"] = np.concatenate([one[1::2] for one in halves])
+    path = folder / "clips.npz"
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def kept_in(folder):
+    """results.json without what differs from run to run, predictions.csv, codes."""
+    kept = json.loads((folder / "results.json").read_text())
+    methods = kept["methods"]
+    for one in methods.values():
+        del one["seconds"]
+    with np.load(folder / "codes.npz") as file:
+        codes = {name: file[name] for name in file}
+    table = (folder / "predictions.csv").read_text()
+    return methods, kept["comparison"], table, codes
+
+
+def test_processes_give_what_one_gives(tmp_path, capsys):
+    """The same numbers, and the same messages in the same order."""
+    path = file_of(tmp_path, 3)
+    found = []
+    said = []
+    for jobs in "12":
+        out = tmp_path / jobs
+        main(["compare", path, "--out", str(out), "--jobs", jobs, *ASKED])
+        printed = capsys.readouterr()
+        lines = printed.err.splitlines()
+        said.append([line for line in lines if line.startswith("split")])
+        found.append(kept_in(out))
+    *alone, codes = found[0]
+    *shared, again = found[1]
+    assert alone == shared and said[0] == said[1]
+    assert "kgSC" in said[0][6] + said[0][9] and len(said[0]) > 30
+    assert codes.keys() == again.keys()
+    for name, array in codes.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(again[name], array, atol=1e-9)
+        else:
+            assert np.array_equal(array, again[name])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal to a group")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
+    """As a terminal does, it reaches the processes of the team too; none is left."""
+    path = file_of(tmp_path, 40)
+    out = tmp_path / "out"
+    asked = ["compare", path, "--out", str(out), "--jobs", jobs, *ASKED]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "grassmann_classify", *asked],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if line.startswith("split 2 of 40"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    printed, more = process.communicate(timeout=200)  # until all have closed the pipes
+    assert process.returncode == 0, "".join(seen) + more
+    assert "Traceback" not in more
+    (done,) = re.findall(r"after (\d+) of 40 splits", printed)
+    methods, comparison, table, _ = kept_in(out)
+    assert {len(found["accuracy"]) for found in methods.values()} == {int(done)}
+    splits = {line.split(",")[1] for line in table.splitlines()[1:]}
+    answered = [line for line in table.splitlines()[1:] if not line.endswith(",")]
+    assert len(splits) >= int(done) and len(answered) == 8 * int(done)
+    assert all((out / name).stat().st_size for name in FILES)
+    assert f"after {done} of 40 splits" in (out / "report.html").read_text()
+    assert json.loads((out / "results.json").read_text())["splits_done"] == int(done)
+
+
+def test_seconds_bound_all_splits(tmp_path, capsys):
+    path = file_of(tmp_path, 60)
+    out = tmp_path / "out"
+    main(["compare", path, "--out", str(out), "--seconds", "6", "--jobs", "2", *ASKED])
+    kept = json.loads((out / "results.json").read_text())
+    assert kept["splits"] == 60 and kept["splits_done"] < 60
+    printed = capsys.readouterr().out
+    how_far = f"after {kept['splits_done']} of 60 splits"
+    assert (how_far if kept["splits_done"] else "provisional: one split") in printed
+
+
+# --------------------------------------------------------------------------- processes
+
+
+def doubled(given, i, seconds):
+    """Late where i is small: others are done before."""
+    time.sleep(0.05 * (3 - i % 4))
+    given["numbers"] += 1  # a copy of its own
+    yield given["numbers"][i] * 2 - 2
+    yield i
+
+
+def dying(given, i, seconds):
+    yield i
+    os._exit(3)
+
+
+def failing(given, i, seconds):
+    raise KeyError("no such thing")
+    yield
+
+
+def counting(folder, i, seconds):
+    def compute():
+        with open(folder / "calls", "a") as file:
+            file.write("x")
+        time.sleep(0.2)
+        return [(np.arange(5.0) + 1, "words")]
+
+    ((numbers, words),) = computed_once(folder, ("key", 0.1), compute)
+    yield float(numbers.sum()), words
+
+
+def test_a_team_gives_results_in_order_and_shares_arrays(tmp_path):
+    given = {"numbers": np.arange(100.0), "name": "all", "none": np.empty(0)}
+    with Team(3) as team:
+        for _ in range(2):
+            found = [*team.each(doubled, given, 8)]
+            assert [i for i, _ in found] == np.repeat(range(8), 3).tolist()
+            assert [one for _, one in found[1::3]] == list(range(8))
+            assert [one for _, one in found[2::3]] == [None] * 8
+            assert given["numbers"].tolist() == list(range(100))
+        with pytest.raises(KeyError, match="no such thing"):
+            [*team.each(failing, given, 1)]
+    with Team(2) as team, pytest.raises(ValueError, match="ended with status 3"):
+        [*team.each(dying, given, 4)]
+    with Team(1) as team:
+        assert [*team.each(doubled, given, 1)] == [(0, 0.0), (0, 0), (0, None)]
+
+
+def test_what_several_ask_for_is_computed_once(tmp_path):
+    with Team(2) as team:
+        found = [one for _, one in team.each(counting, tmp_path, 4) if one is not None]
+    assert found == [(15.0, "words")] * 4
+    assert (tmp_path / "calls").read_text() == "x"
+    with pytest.raises(ZeroDivisionError):
+        computed_once(tmp_path, "other", lambda: 1 / 0)
+    assert computed_once(tmp_path, "other", lambda: 7) == 7
+    assert computed_once(tmp_path, "other", lambda: 8) == 7
+    assert computed_once(None, "other", lambda: 8) == 8
+    asked = []
+
+    def at_it():
+        asked.append(computed_once(tmp_path, "slow", lambda: 9, wait=False))
+        return 10
+
+    assert computed_once(tmp_path, "slow", at_it) == 10 and asked == [None]
+
+
+def test_a_team_stops_at_its_end():
+    numbers = {"numbers": np.zeros(1000)}
+    for jobs in (1, 2):
+        with Team(jobs, time.perf_counter() + 0.5) as team:
+            found = [*team.each(doubled, numbers, 1000)]
+        assert len(found) < 200
+
+
+# ------------------------------------------------------------------- computed but once
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_shortened_rows_have_the_same_inner_products(dtype):
+    rng = np.random.default_rng(0)
+    sets = [100 + rng.standard_normal((n, 300)).astype(dtype) for n in (7, 1, 12)]
+    sets[2][3] = sets[2][5]
+    short = shortened(sets)
+    assert [one.shape for one in short] == [(7, 20), (1, 20), (12, 20)]
+    assert {one.dtype for one in short} == {np.dtype(dtype)}
+    whole = np.concatenate(sets).astype(float)
+    found = np.concatenate(short).astype(float)
+    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=2e-6)
+    assert len(shortened([one[:, :79] for one in sets])[0][0]) == 79  # nothing to win
+
+
+def inputs_of(sets, label, **more):
+    rows = [one.reshape(len(one), -1) / 255 for one in sets]
+    spectra = [subspaces.singular_directions(one, 9) for one in rows]
+    U, s = (np.stack([one[k][..., :9] for one in spectra]) for k in range(2))
+    shape = sets[0].shape[1:]
+    collection = Collection(U, rows, None, label, None, shape, None, {}, (U, s))
+    found = recipes_of(Recipe(9, fewer=True), shape, 9)
+    return Inputs(collection, None, found, None, (0.25,), **more)
+
+
+def test_descriptors_are_made_once_of_each_set(monkeypatch):
+    pytest.importorskip("skimage")
+    calls = []
+    describe = descriptors.describe
+    monkeypatch.setattr(
+        descriptors,
+        "describe",
+        lambda clip, recipe: calls.append(recipe.features) or describe(clip, recipe),
+    )
+    sets, label = clips_of(side=24)
+    inputs = inputs_of(sets, label, later=True)
+    assert inputs.names == ["raw"] and not calls
+    inputs.complete()
+    assert len(inputs.names) == 12
+    for name in inputs.names:
+        inputs.sets(name)
+        inputs.points(name)
+        inputs.few(name, short=True)
+    assert sorted(calls) == ["hog"] * 16 + ["lbp"] * 16
+
+
+def test_gram_matrices_of_shortened_rows_are_those_of_the_rows(monkeypatch):
+    pytest.importorskip("skimage")
+    sets, label = clips_of(side=40)
+    found = []
+    for most in (0, 4000):
+        monkeypatch.setattr(descriptors, "MOST_SHORTENED", most)
+        inputs = inputs_of(sets, label)
+        inputs.compute_kernels("raw, stack 4", [recipes.kernels.rbf(0.001)])
+        grams = [K for K, _ in inputs.kernels.values()]
+        found.append([*inputs.gram.values(), *inputs.weighted.values(), *grams])
+    assert len(found[0]) == len(found[1]) > 60
+    for whole, short in zip(*found):
+        np.testing.assert_allclose(short, whole, atol=1e-7)
+
+
+@pytest.mark.parametrize("searched", [False, True])
+def test_no_kernel_is_searched_where_the_linear_one_has_all_right(searched):
+    sets, label = clips_of(noise=5)
+    if searched:  # labels that say nothing
+        label = np.random.default_rng(0).permutation(label)
+    inputs = inputs_of(sets, label)
+    half = np.arange(16) % 2
+    parts = np.flatnonzero(half == 0), np.flatnonzero(half)
+    assert len(np.unique(label[parts[0]])) == 2
+    settings = Settings(methods=["kgSC", "nearest"])
+    place = (label == "right").astype(int)
+    rows = evaluate(inputs, place, None, *parts, every_method(inputs), settings)
+    rows = {row.method.name: row for row in rows}
+    chosen = rows["kgSC, labelled sets as atoms"].chosen
+    assert (chosen.get("others") == ALL_RIGHT) == (not searched)
+    assert bool(inputs.kernels) == searched
+
+
+def test_of_many_sets_large_p_is_tried_of_promising_recipes_alone(monkeypatch):
+    """The first recipe and those that it does not beat have all p and spectra."""
+    pytest.importorskip("skimage")
+    sets, label = clips_of(side=16, n=60, noise=60)
+    place = (label == "right").astype(int)
+    parts = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    settings = Settings(methods=["nearest"], kernels=False)
+    found = []
+    for many in (10, 1000):
+        monkeypatch.setattr(recipes, "MANY_SETS", many)
+        inputs = inputs_of(sets, label)
+        filled = {name for name, _ in inputs.weighted}
+        assert filled == ({"raw"} if many == 10 else {*inputs.names})
+        rows = evaluate(inputs, place, None, *parts, every_method(inputs), settings)
+        found.append(next(rows).chosen)
+        filled = {name for name, _ in inputs.weighted}
+        assert filled >= {"raw", found[-1]["recipe"]}
+    assert found[0] == found[1]
