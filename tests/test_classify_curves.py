@@ -31,7 +31,8 @@ def noisy_subspaces(n=48, n_classes=3, seed=0):
 @pytest.fixture
 def inputs():
     X, _ = noisy_subspaces()
-    return SimpleNamespace(gram={(None, 2): core.projection_kernel(X)})
+    gram = {(None, 2): core.projection_kernel(X)}
+    return SimpleNamespace(gram=gram, make=lambda recipe: None)
 
 
 def test_the_curve_ends_with_what_the_row_answers_with_all_clips(inputs):
@@ -118,7 +119,9 @@ def test_what_was_tried_is_the_best_of_the_other_settings_on_the_folds_seen():
 
 def test_a_row_learns_from_what_it_chose():
     inputs = SimpleNamespace(
-        gram={("raw", 3): "matrix"}, weighted_gram=lambda *key: ("weighted", *key)
+        gram={},
+        weighted_gram=lambda *key: ("weighted", *key),
+        make=lambda recipe: inputs.gram.update({(recipe, 3): "matrix"}),
     )
     name = "gSC, labelled sets as atoms"
     assert candidate_of(inputs, name, {"recipe": "raw", "p": 3}) == "matrix"
