@@ -136,8 +136,8 @@ OPTIONS = {
         "resample the frames to N, linearly in time", type=int, metavar="N"
     ),
     "--run": _option(
-        "cut each clip, or images that lie in a class folder, into sets of N frames, kept "
-        "together in splits; the same as --window",
+        "cut each clip, or images in a class folder, into sets of N frames, kept together "
+        "in splits",
         type=int,
         metavar="N",
     ),

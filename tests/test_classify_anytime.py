@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from docs.sources import ROOT
-from grassmann_classify import descriptors, recipes
+from grassmann_classify import descriptors, recipes, search
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
@@ -277,10 +277,14 @@ def test_gram_matrices_of_shortened_rows_are_those_of_the_rows(monkeypatch):
         np.testing.assert_allclose(short, whole, atol=1e-7)
 
 
-@pytest.mark.parametrize("searched", [False, True])
-def test_no_kernel_is_searched_where_the_linear_one_has_all_right(searched):
+@pytest.mark.parametrize("why", ["all right", "some wrong", "few"])
+def test_no_kernel_is_searched_where_the_linear_one_has_all_of_many_right(
+    why, monkeypatch
+):
+    monkeypatch.setattr(search, "ENOUGH", 9 if why == "few" else 8)
+    searched = why != "all right"
     sets, label = clips_of(noise=5)
-    if searched:  # labels that say nothing
+    if why == "some wrong":  # labels that say nothing
         label = np.random.default_rng(0).permutation(label)
     inputs = inputs_of(sets, label)
     half = np.arange(16) % 2

@@ -187,7 +187,6 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", fail)
-    monkeypatch.setattr("grassmann_classify.search.ENOUGH", 2)
     with pytest.raises(SystemExit, match="kgSC failed: no such kernel today"):
         main(
             [
