@@ -105,21 +105,19 @@ OPTIONS = {
         metavar="NAME",
     ),
     "--axes": _option(
-        "the axes of an array of all clips, as n,channels,time, X in an .npz file with "
-        "labels y, or of a clip's array, as channels,time (default: n,time,channels and "
-        "time,channels; of images, height,width in place of channels)",
+        "axes of arrays, if not time,channels of a clip or n,time,channels of all, "
+        "as n,channels,time",
         type=_axes,
         metavar="AXES",
     ),
     "--columns": _option(
-        "the columns of .csv and .tsv files, by name or by number from 1, as ax ay az or "
-        "2-4 (default: all of numbers but a clock, as time)",
+        "columns of tables, as ax ay az or 2-4 (default: all of numbers but a clock)",
         nargs="+",
         metavar="NAME",
     ),
     "--label-column": _option(
-        "DIR is a long recording, or a folder of these: .csv files with a column of "
-        "labels, cut where the label changes; --window cuts these stretches",
+        "of long recordings (.csv): the column of labels; they are cut where it changes, "
+        "and by --window",
         metavar="NAME",
     ),
     "--group-column": _option(
@@ -234,8 +232,8 @@ OPTIONS = {
     "--choices": _option("print what each row chose, in words", **FLAG),
     "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
     "--seconds": _option(
-        "end after these: compare with the splits that are done then, other commands "
-        "with what they have chosen (default: no bound)",
+        "end after these, with the splits that are done then, or what is chosen "
+        "(default: none)",
         type=float,
     ),
     "--jobs": _option(

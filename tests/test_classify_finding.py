@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from grassmann_classify import headers
-from grassmann_classify.clips import Clip, Recipe, middle_frame
+from grassmann_classify.clips import Clip, Recipe, frames_of
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.headers import look
 
@@ -49,9 +49,9 @@ def test_the_picture_of_a_clip_is_its_middle_frame(tmp_path):
         save(tmp_path / "a" / f"{i}.png", 20 * i)
         save(tmp_path / "b" / f"{i}.png", 20 * i)
     first, second, *_ = find_clips(tmp_path, run=5)
-    assert middle_frame(first).max() == 40 and middle_frame(second).max() == 140
+    assert frames_of(first, 1).max() == 40 and frames_of(second, 1).max() == 140
     stacked = Clip("s", "a", None, [np.arange(5)[:, None, None] * np.ones((5, 2, 2))])
-    assert middle_frame(stacked).max() == 2
+    assert frames_of(stacked, 1).max() == 2
 
 
 def test_a_number_of_frames_that_a_header_does_not_tell_is_unknown(monkeypatch, capsys):
