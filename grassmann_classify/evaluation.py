@@ -20,6 +20,7 @@ from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import (
     OURS,
     PEERS,
+    TRIED_FIRST,
     Method,
     asked_for,
     check_asked,
@@ -262,6 +263,8 @@ def first_look(collection, inputs, pairs, methods_of, settings):
     for name, record, of_row in records_of_split(given, 0, LOOK, quick=True):
         results[name] = [record]
         codes |= of_row
+    # in the order of the table
+    results = {name: results[name] for name in TRIED_FIRST if name in results} | results
     return Progress(results, *pairs[0], codes)
 
 
