@@ -77,8 +77,8 @@ from grassmann_classify.finding import find_clips
 from grassmann_classify.folder import Results
 from grassmann_classify.headers import look
 from grassmann_classify.messages import one_line
-from grassmann_classify.recipes import Inputs
 from grassmann_classify.records import save_codes, save_results
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, split_by_file
 from grassmann_sc import estimators, frames, tuning

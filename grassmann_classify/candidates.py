@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify import first_tries
 from grassmann_classify.own import own
-from grassmann_classify.recipes import LOW
 from grassmann_classify.rows import InKernel, is_tried_first
+from grassmann_classify.sets import LOW
 from grassmann_sc import kernels, tuning
 
 N_GAMMAS = 7

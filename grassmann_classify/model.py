@@ -28,7 +28,7 @@ from grassmann_classify.folds import check_classes, kept_together, say_kept_toge
 from grassmann_classify.messages import plural, to_stderr, told
 from grassmann_classify.own import own
 from grassmann_classify.points import Reader, of_one_type, reader_of
-from grassmann_classify.recipes import Inputs, base_of, recipes_of
+from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.rows import (
     ESTIMATORS,
     LEARNED,
@@ -36,6 +36,7 @@ from grassmann_classify.rows import (
     is_coding,
     most_telling,
 )
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import (
     MOST_P,
     Rule,

@@ -20,13 +20,14 @@ from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.own import own
-from grassmann_classify.recipes import FEW, MANY_FRAMES, base_of, recipes_of
+from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.recordings import (
     find_tables,
     labelled_stretches,
     new_stretches,
     say_columns,
 )
+from grassmann_classify.sets import FEW, MANY_FRAMES
 from grassmann_classify.settings import GIVEN, MOST_P, is_own
 from grassmann_classify.splits import (
     read_split_file,

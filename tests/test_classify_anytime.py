@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from docs.sources import ROOT
-from grassmann_classify import descriptors, recipes, search
+from grassmann_classify import descriptors, search
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
 from grassmann_classify.descriptors import shortened
 from grassmann_classify.evaluation import evaluate
-from grassmann_classify.recipes import Inputs, recipes_of
+from grassmann_classify.recipes import recipes_of
 from grassmann_classify.search import ALL_RIGHT
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_classify.workers import Team, computed_once
 from grassmann_sc import subspaces
@@ -269,7 +270,7 @@ def test_gram_matrices_of_shortened_rows_are_those_of_the_rows(monkeypatch):
     for most in (0, 4000):
         monkeypatch.setattr(descriptors, "MOST_SHORTENED", most)
         inputs = inputs_of(sets, label)
-        inputs.compute_kernels("raw, stack 4", [recipes.kernels.rbf(0.001)])
+        inputs.compute_kernels("raw, stack 4", [of_sets.kernels.rbf(0.001)])
         grams = [K for K, _ in inputs.kernels.values()]
         found.append([*inputs.gram.values(), *inputs.weighted.values(), *grams])
     assert len(found[0]) == len(found[1]) > 60
@@ -308,7 +309,7 @@ def test_of_many_sets_large_p_is_tried_of_promising_recipes_alone(monkeypatch):
     settings = Settings(methods=["nearest"], kernels=False)
     found = []
     for many in (10, 1000):
-        monkeypatch.setattr(recipes, "MANY_SETS", many)
+        monkeypatch.setattr(of_sets, "MANY_SETS", many)
         inputs = inputs_of(sets, label)
         filled = {name for name, _ in inputs.weighted}
         assert filled == ({"raw"} if many == 10 else {*inputs.names})

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from grassmann_classify import compare, evaluation, reading, recipes
+from grassmann_classify import compare, evaluation, reading
+from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.building import build
@@ -155,7 +156,7 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
         collection = Collection(X, list(sets), None, label, None, ())
-        inputs = recipes.Inputs(collection, [2])
+        inputs = of_sets.Inputs(collection, [2])
         outcomes = evaluate(inputs, label, group, train, test, methods, Settings([2]))
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
@@ -186,7 +187,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
-    monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", fail)
+    monkeypatch.setattr("grassmann_classify.sets.kernel_grams", fail)
     with pytest.raises(SystemExit, match="kgSC failed: no such kernel today"):
         main(
             [
@@ -349,15 +350,15 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
         now[0] += 0.01 * len(sets) ** 2 * len(gammas)
         return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
 
-    monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", kernel_grams)
+    monkeypatch.setattr("grassmann_classify.sets.kernel_grams", kernel_grams)
     sets = [np.eye(3)] * 40
     X = np.stack([np.eye(3, 2)] * 40)
     collection = Collection(X, sets, None, np.arange(40) % 2, None, ())
-    monkeypatch.setattr(recipes, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(of_sets, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     grid = [4.0**k for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
         now[0] = 0
-        inputs = recipes.Inputs(collection, [1, 2])
+        inputs = of_sets.Inputs(collection, [1, 2])
         inputs.compute_kernels(None, grid, seconds)
         assert sorted(gamma for _, gamma in inputs.kernels) == grid
         held = [gamma for gamma in grid if len(inputs.kernels[None, gamma][0])]

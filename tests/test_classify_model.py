@@ -37,7 +37,7 @@ from grassmann_classify.model import (
 )
 from grassmann_classify.options import parse
 from grassmann_classify.reasons import differs, possible_classes
-from grassmann_classify.recipes import Inputs
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_sc import files, kernels, plots
 from textures import simulated_textures, texture_systems

@@ -22,8 +22,8 @@ from grassmann_classify.options import (
     parse,
     parser_of,
 )
-from grassmann_classify.recipes import Inputs
 from grassmann_classify.rows import OURS, PEERS
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import RULES, Settings
 from processes import ROOT, run_python
 

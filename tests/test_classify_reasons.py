@@ -22,8 +22,8 @@ from grassmann_classify.reasons import (
     of_class,
     possible_classes,
 )
-from grassmann_classify.recipes import Inputs
 from grassmann_classify.rows import methods
+from grassmann_classify.sets import Inputs
 from grassmann_sc import estimators, subspaces, tuning
 
 pytestmark = pytest.mark.usefixtures("few_kernels")

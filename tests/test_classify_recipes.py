@@ -7,6 +7,7 @@ import pytest
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries, fit, load, predict, recipes, save
+from grassmann_classify import sets as of_sets
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
 from grassmann_classify.candidates import SURE_OF_RECIPE
@@ -73,7 +74,7 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     assert len(found) == 12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        inputs = recipes.Inputs(base, [1, 3], found)
+        inputs = of_sets.Inputs(base, [1, 3], found)
     for name, recipe in [*found.items(), *reversed(found.items())]:
         expected = build_all(made, recipe, keep_rows=True)
         collection = inputs.by(name)
@@ -92,11 +93,11 @@ def test_rows_that_were_used_last_are_kept_longest(monkeypatch):
     base = build_all(image_clips(), recipes.base_of(PLAIN), keep_rows=True)
     found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [True, False], [1, 2, 3])
     first, second, third = [name for name in found if found[name].center]
-    inputs = recipes.Inputs(base, [1], found)
+    inputs = of_sets.Inputs(base, [1], found)
     kept = {name: inputs.sets(name) for name in (first, second)}
     assert inputs.sets(first) is kept[first]  # used again, after the second
     monkeypatch.setattr(
-        recipes, "MOST_KEPT", 4 * sum(one.nbytes for one in kept[first])
+        of_sets, "MOST_KEPT", 4 * sum(one.nbytes for one in kept[first])
     )
     inputs.sets(third)
     assert inputs.sets(first) is kept[first] and inputs.sets(second) is not kept[second]
@@ -148,7 +149,7 @@ def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
     made = image_clips()
     base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
     found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [False], [1, 20])
-    inputs = recipes.Inputs(base, None, found)
+    inputs = of_sets.Inputs(base, None, found)
     assert inputs.names == ["plain"] and list(inputs.absent) == ["stack 20"]
     assert (
         "recipe stack 20 left out: 0: n_blocks must be at most"
@@ -164,7 +165,7 @@ def outcomes(inputs, label, train, test, settings=GSC):
 def inputs_of_turning(sets, label):
     made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
     base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
-    return recipes.Inputs(base, [2], recipes.recipes_of(PLAIN, (5,), 16))
+    return of_sets.Inputs(base, [2], recipes.recipes_of(PLAIN, (5,), 16))
 
 
 def test_the_recipe_that_tells_classes_apart_is_chosen():
@@ -208,13 +209,13 @@ def test_the_first_recipe_stays_unless_another_is_surely_better():
 
 def test_a_kernel_is_chosen_on_few_frames_and_used_with_all(monkeypatch):
     sets, label = turning()
-    monkeypatch.setattr(recipes, "MANY_FRAMES", 100)
-    monkeypatch.setattr(recipes, "FEW", 8)
+    monkeypatch.setattr(of_sets, "MANY_FRAMES", 100)
+    monkeypatch.setattr(of_sets, "FEW", 8)
     inputs = inputs_of_turning(sets, label)
     assert inputs.thinned
     for rows, few in zip(inputs.sets("stack 4"), inputs.few("stack 4")):
         assert len(few) == 8 and (few[[0, -1]] == rows[[0, -1]]).all()
-    ((K, _),) = recipes.kernel_grams(inputs.sets("stack 4"), [kernels.rbf(0.5)], 2)
+    ((K, _),) = of_sets.kernel_grams(inputs.sets("stack 4"), [kernels.rbf(0.5)], 2)
     for p in (1, 2, 1):
         found = inputs.kernel_gram("stack 4", kernels.rbf(0.5), p)
         np.testing.assert_allclose(found, K[p - 1], atol=1e-12)
@@ -222,7 +223,7 @@ def test_a_kernel_is_chosen_on_few_frames_and_used_with_all(monkeypatch):
     parts = np.arange(20), np.arange(20, 32)
     row = outcomes(inputs, label, *parts, settings)["kgSC, labelled sets as atoms"]
     if row.chosen["kernel"] != "linear":
-        ((K, _),) = recipes.kernel_grams(
+        ((K, _),) = of_sets.kernel_grams(
             inputs.sets(row.chosen["recipe"]), [row.chosen["kernel"].kernel], 2
         )
         np.testing.assert_allclose(row.queries, K[1][20:, :20], atol=1e-12)

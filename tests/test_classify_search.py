@@ -14,7 +14,6 @@ from grassmann_classify.candidates import Fits, Task, at_of
 from grassmann_classify.clips import Collection, clip_names
 from grassmann_classify.evaluation import evaluate, run_splits, shares_of
 from grassmann_classify.folds import folds, kept_together
-from grassmann_classify.recipes import Inputs
 from grassmann_classify.rows import (
     OURS,
     PEERS,
@@ -23,6 +22,7 @@ from grassmann_classify.rows import (
     svm_predictions,
 )
 from grassmann_classify.search import Outcome
+from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_classify.tables import (
     compared,
