@@ -13,6 +13,7 @@ import pytest
 
 from docs.sources import ROOT
 from grassmann_classify import descriptors, search
+from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
