@@ -60,7 +60,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "orthonormalize",
     "random_subspaces",
