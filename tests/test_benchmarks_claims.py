@@ -1,5 +1,7 @@
 """The script of claims: its figures on sets whose answer is known."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,17 +27,31 @@ def write(folder):
         train1=even + 1,
         test1=even,
     )
+    np.savez(folder / "ucsd_traffic.npz", bases=np.zeros((2, 3, 1)), label=[0, 1])
     np.savez(folder / "of_bases.npz", bases=np.zeros((2, 3, 1)), label=[0, 1])
 
 
-def test_each_claim_prints_its_place_and_its_figures(tmp_path, capsys):
+def test_each_claim_prints_its_place_and_its_figures(tmp_path, capsys, monkeypatch):
     write(tmp_path)
+    monkeypatch.setattr(claims.subprocess, "run", compared)
     claims.main(SimpleNamespace(data=tmp_path, only=None))
     out = capsys.readouterr().out
     for claim in claims.CLAIMS:
         assert f"-- {claim.name}: {claim.sentence}\n   {claim.place}\n" in out
-    assert "of_bases" not in out
-    assert out.count("\neasy") == 3  # as it is, centred, and its cost
+    assert out.count("\neasy") == 4  # its table, as it is, centred, and its cost
+    assert "\n  gSC                         93.8   92.9 ± 3.7\n" in out  # of the paper
+    assert "\nof_bases failed: no such data\n" in out
+
+
+def compared(words, **options):
+    """What the command leaves in its folder, if any; the baselines are asked for."""
+    folder, *more = words[words.index("--out") + 1 :]
+    if "of_bases.npz" not in words[4]:
+        found = {"gSC, labelled sets as atoms": {"mean": 93.75}, "DCC": {"mean": None}}
+        kept = Path(folder, "results.json")
+        kept.write_text(json.dumps({"methods": found}))
+    assert bool(more) == ("ucsd_traffic" in words[4])
+    return SimpleNamespace(stderr="reading\nno such data\n")
 
 
 def test_both_rules_name_the_class_where_classes_share_nothing():
@@ -67,5 +83,5 @@ def test_unknown_claims_and_empty_folders_are_refused(tmp_path):
     with pytest.raises(SystemExit, match="DATA must be a folder of files .npz"):
         claims.main(SimpleNamespace(data=tmp_path, only=None))
     write(tmp_path)
-    with pytest.raises(SystemExit, match="no claim 'all'; there are rule, isc"):
+    with pytest.raises(SystemExit, match="no claim 'all'; there are tables, rule, isc"):
         claims.main(SimpleNamespace(data=tmp_path, only=["all"]))
