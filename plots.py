@@ -351,13 +351,13 @@ def plot_sheet(
                     placed.append((*cell, x + width / 2, top + height / 2))
                 x += GAP if cell is None else width
         top += height + 0.15 + 0.1 * most
-    ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + 0.8)
+    note = textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
+    spare = 1.1 + 0.25 * note.count("\n")  # for a title of two lines, and the note
+    ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + spare)
     for image, words, x, y in placed:
         lines = [_cut(line, 14 * width) for line in words.split("\n")]
         _draw_image(ax, image, x, y, lines, "black", width)
-    _end_sheet(
-        ax, right, top, textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
-    )
+    _end_sheet(ax, right, top, note)
     ax.set(xlim=(-0.02, right), ylim=(top, -0.05))
     return ax
 

@@ -16,6 +16,7 @@ SIDE = 64  # pixels of a small image
 STRIP = 3  # frames of a clip beside each other
 BETWEEN = 2  # white pixels between them
 FILM = 12  # frames of a clip that moves
+DARK = 64  # a picture is stretched whose brightest pixel is below it
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
 # one error, if the clip cannot be used
@@ -228,6 +229,6 @@ def _small(film):
     film = film.reshape(len(film), h, -1, w, film.shape[2] // w).mean(axis=(2, 4))
     low = film.min()
     high = film.max()
-    if low < 0 or high > 255 or high <= 1:
+    if low < 0 or high > 255 or high < DARK:  # numbers of another range than bytes
         film = (film - low) * (255 / (high - low) if high > low else 0)
     return film.round().astype(np.uint8)

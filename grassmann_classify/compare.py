@@ -84,6 +84,8 @@ def compare(options, out):
                 leave(run, done, n_done)
     except KeyboardInterrupt:
         to_stderr("stopped")
+    if time.perf_counter() > end and n_done < len(pairs):
+        to_stderr(f"{options.seconds:g} seconds are over: {_how_far(pairs, n_done)}")
     if not done.results:
         raise KeyboardInterrupt
     _print(run, done, n_done)
@@ -95,7 +97,8 @@ def compare(options, out):
         given = collection, clips, parts, done.results, arrays
         sheets = save_pictures(out, options, *given)
     leave(run, done, n_done, sheets)
-    to_stderr(f"results, predictions, codes and pictures: {out.folder}")
+    pictures = "" if options.no_pictures else ", pictures"
+    to_stderr(f"results, predictions, codes{pictures}: {out.folder}")
     say_failed(collection, done.results)
 
 

@@ -9,6 +9,7 @@ from grassmann_classify.candidates import features_of, on_one_thread
 from grassmann_classify.evaluation import successes
 from grassmann_classify.rows import ESTIMATORS, LEARNED, TRIED_FIRST, estimator_of
 from grassmann_classify.sheets import save_plot
+from grassmann_classify.tables import compared
 from grassmann_classify.words import short
 from grassmann_sc import plots, tuning
 
@@ -27,7 +28,7 @@ AXES = {  # the pictures of what a search tried: {parameter: (picture, axis)}
 def save_curves(out, options, inputs, label, pairs, results):
     """Draw the learning curve of the best row that has one, and what searches tried."""
     save = partial(save_plot, out, options)
-    name = best_of(results)
+    name = best_of(results, compared(results, pairs).first)
     if name is not None:
         found = learning_curve(
             inputs, name, results[name][0]["chosen"], label, pairs[0]
@@ -49,14 +50,17 @@ def save_curves(out, options, inputs, label, pairs, results):
             save(picture, what, plots.plot_accuracy, curves, meaning)
 
 
-def best_of(results):
-    """The name of the best row that is fitted to a Gram matrix or to features, or None."""
+def best_of(results, first=None):
+    """The name of the best row that is fitted to a Gram matrix or to features, or None.
+
+    It is the first of the table where that is such a row.
+    """
     mean = {
         name: np.mean([split["accuracy"] for split in successes(found)])
         for name, found in results.items()
         if name in ESTIMATORS and not name.endswith(LEARNED) and not found[0]["failed"]
     }
-    return max(mean, key=mean.get, default=None)
+    return first if first in mean else max(mean, key=mean.get, default=None)
 
 
 @on_one_thread
@@ -120,16 +124,17 @@ def candidate_of(inputs, name, chosen):
 def tried(results, parameter):
     """{row: {value: accuracies in % of all splits}} of the values that rows tried.
 
-    Only values that all splits tried, of rows that tried two or more.
+    Only values that half of the splits or more tried, of rows that tried two or more.
     """
     curves = {}
     for name, found in results.items():
         of_splits = [split["tried"].get(parameter, {}) for split in successes(found)]
         if of_splits:
-            values = set.intersection(*map(set, of_splits))
-            curve = {
-                value: [one[value] for one in of_splits] for value in sorted(values)
-            }
+            curve = {}
+            for value in sorted(set().union(*of_splits)):
+                found_there = [one[value] for one in of_splits if value in one]
+                if 2 * len(found_there) >= len(of_splits):
+                    curve[value] = found_there
             if len(curve) > 1:
                 curves[short(name)] = curve
     return curves

@@ -141,7 +141,7 @@ def _votes(done, searches, task):
             continue
         how = (
             (vote, [(row, searches[row.method.predict]) for row in voters], task)
-            if task.seconds is None
+            if task.seconds != 0
             else (vote_of_rows, voters)
         )
         outcome = attempt(method, *how)

@@ -14,7 +14,7 @@ import json
 import os
 from pathlib import Path
 
-from grassmann_classify.messages import to_stderr
+from grassmann_classify.messages import plural, to_stderr
 from grassmann_sc import files
 
 try:
@@ -124,16 +124,23 @@ class Results:
         if self._digests:
             self._identities = {one for path in self.read for one in _identities(path)}
         kept = {}
+        n_removed = 0
         for name in [*self._digests]:
             path = self.folder / name
             if self._may_replace(path):
                 path.unlink()
+                n_removed += 1
             elif self._is_read(path):
                 kept[name] = self._digests[name]
                 self._why[name] = "this run reads it"
             else:
                 self._why[name] = "it was changed since it was written"
         self._digests = kept
+        if n_removed:
+            to_stderr(
+                f"removed {plural(n_removed, 'file')} that the last run left in "
+                f"{self.folder}"
+            )
 
     def _free(self, name):
         """The path for a file of this name."""

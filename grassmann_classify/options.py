@@ -267,11 +267,15 @@ def _check_files(options):
     ):
         if path is not None and not path.is_file():
             more = "; --repeats 1 makes a random split" if flag == "--splits" else ""
-            raise ValueError(f"{flag} must be a file, got {path}{more}")
+            got = "a folder" if path.exists() else "no such file"
+            raise ValueError(f"{flag} must be a file, got {path}, {got}{more}")
     flag = "--data" if options.name == "predict" else "DIR"
     folder = options.data
     if folder is not None and not (folder.is_dir() or folder.is_file()):
-        raise ValueError(f"{flag} must be a folder or an .npz file, got {folder}")
+        raise ValueError(
+            f"{flag} must be a folder, an .npz file or a recording (.csv, .tsv), got "
+            f"{folder}, which is not there"
+        )
     if options.name == "add":
         folder = options.more
         if not folder.is_dir():

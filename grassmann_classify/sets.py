@@ -388,7 +388,8 @@ class Inputs:
     def end_of_stacks(self, name):
         """{"stack": option to try} if the recipe stacks most frames of several."""
         more = self.longer_stack(name)
-        if more is None:
+        twice = name and name.replace(f"stack {more and more // 2}", f"stack {more}")
+        if more is None or twice in self.recipes:  # it ran, and lost
             return {}
         stacks = {self.recipes[one].stack for one in [*self.first, name]}
         return {"stack": f"--stack {' '.join(map(str, sorted([*stacks, more])))}"}

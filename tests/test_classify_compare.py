@@ -764,8 +764,8 @@ def test_errors_are_one_line(tmp_path, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(["compare", "nowhere.npz", *asked], "grassmann-classify")
     assert capsys.readouterr().err == (
-        "grassmann-classify compare: error: DIR must be a folder or an .npz file, got "
-        "nowhere.npz; see grassmann-classify compare --help\n"
+        "grassmann-classify compare: error: DIR must be a folder, an .npz file or a "
+        "recording (.csv, .tsv), got nowhere.npz, which is not there; see grassmann-classify compare --help\n"
     )
 
 

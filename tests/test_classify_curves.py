@@ -79,16 +79,17 @@ def test_the_curve_is_that_of_the_best_row_that_learns_from_a_matrix_or_features
     assert best_of({"DCC": [split_of(90.0)]}) is None
 
 
-def test_only_values_that_all_splits_tried_are_shown():
+def test_only_values_that_half_of_the_splits_tried_are_shown():
     found = [
         split_of(
             90.0, tried={"p": {1: 80.0, 2: 90.0, 3: 70.0}, "spectrum": {0.5: 60.0}}
         ),
         split_of(90.0, tried={"p": {1: 82.0, 2: 91.0}, "spectrum": {0.5: 61.0}}),
+        split_of(90.0, tried={"p": {1: 81.0, 2: 92.0}, "spectrum": {0.5: 62.0}}),
         split_of(np.nan, "no rank"),
     ]
-    rows = {"gSC, labelled sets as atoms": found, "DCC": [split_of(80.0)] * 3}
-    assert tried(rows, "p") == {"gSC": {1: [80.0, 82.0], 2: [90.0, 91.0]}}
+    rows = {"gSC, labelled sets as atoms": found, "DCC": [split_of(80.0)] * 4}
+    assert tried(rows, "p") == {"gSC": {1: [80.0, 82.0, 81.0], 2: [90.0, 91.0, 92.0]}}
     assert tried(rows, "spectrum") == {}  # one value is no curve
 
 
