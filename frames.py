@@ -741,7 +741,8 @@ def read_table(path, columns=None, texts=(), gaps=False):
 def _table_of(path, file, columns, texts, gaps):
     first = next((line for line in file if line.strip()), "")
     file.seek(0)
-    between = next((mark for mark in "\t;" if mark in first), ",")
+    bare = re.sub(r'"[^"]*"', "", first)  # a name in quotes may hold any mark
+    between = next((mark for mark in "\t;" if mark in bare), ",")
     reader = csv.reader(file, delimiter=between)
     rows = ((reader.line_num, row) for row in reader if row)
     peeked = [*itertools.islice(rows, PEEKED)]
@@ -755,6 +756,12 @@ def _table_of(path, file, columns, texts, gaps):
         chosen = [j for j in _numeric(peeked, names, number) if j not in of_texts]
     else:
         chosen = _places_of(path, columns, names)
+        both = [names[j] for j in chosen if j in of_texts]
+        if both:
+            raise ValueError(
+                f"{path}: column {both[0]} must not be a number and a text, as a label, "
+                "at once"
+            )
     if not chosen:
         raise ValueError(
             f"{path}: must hold a column of numbers, got the columns {', '.join(names)}"

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import shlex
+import signal
 import sys
 
 from grassmann_classify.messages import one_line
@@ -64,6 +65,13 @@ def _end_in_a_line():
             sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = told
+    for name in ("SIGTERM", "SIGHUP"):  # else files of processes would stay in /tmp
+        number = getattr(signal, name, None)
+        try:
+            if number and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, lambda number, _: sys.exit(128 + number))
+        except ValueError:  # only the main thread may ask
+            pass
 
 
 if __name__ == "__main__":

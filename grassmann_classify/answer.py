@@ -63,6 +63,8 @@ def add(options, out):
     check_save(options.save, out)
     look_at_new(clips, model.recipe, model.shape, options.strict)
     collection, to_code = build_to_add(model, clips, out.cache, options.strict)
+    label = _of_type(collection.label, model.labels.dtype)
+    collection = collection._replace(label=label)
     before = len(model.labels)
     model = more(model, collection, clips, to_code)
     say_failed(collection)
@@ -74,6 +76,18 @@ def add(options, out):
     for text in words_of_noticed(model, options.coverage):
         tell(f"  {text}")
     save_model(options.save, model, out)
+
+
+def _of_type(label, dtype):
+    """Labels, which are text in names of folders and files, as a model's numbers."""
+    if dtype.kind not in "iuf":
+        return label
+    try:
+        return label.astype(dtype)
+    except ValueError:
+        raise ValueError(
+            f"labels must be numbers, as those of the model are, got {label[0]!r:.60}"
+        ) from None
 
 
 def load_model(options, out):

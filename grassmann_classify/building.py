@@ -216,6 +216,7 @@ def _of_one_shape(built, shape):
     USUAL_P.
     """
     who = "most clips have" if shape is None else "the model has"
+    asked = shape is None  # else --p is what the model has
     of_built = [result.bases.shape[1:] for _, result in built]
     if shape is None:
         d = Counter(d for d, _ in of_built).most_common(1)[0][0]
@@ -234,8 +235,8 @@ def _of_one_shape(built, shape):
             )
         elif p < least:
             other[clip.name] = (
-                f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
-                f"--p {p} takes it"
+                f"{clip.name}: has frames of rank {p} and {who} {least} or more"
+                + f"; --p {p} takes it" * asked
             )
         else:
             fit.append((clip, result))

@@ -66,7 +66,8 @@ def compare(options, out):
         to_stderr(text)
     run = Run(options, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
-    done = first_look(collection, inputs, pairs, every_method(inputs), options)
+    left = end - start
+    done = first_look(collection, inputs, pairs, every_method(inputs), options, left)
     jobs = options.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
@@ -84,6 +85,7 @@ def compare(options, out):
                 leave(run, done, n_done)
     except KeyboardInterrupt:
         to_stderr("stopped")
+    inputs.folder = None  # it was the team's, and is gone
     if time.perf_counter() > end and n_done < len(pairs):
         to_stderr(f"{options.seconds:g} seconds are over: {_how_far(pairs, n_done)}")
     if not done.results:
@@ -110,8 +112,11 @@ def leave(run, done, n_done, sheets=None):
     options = run.options
     out = run.out
     collection = run.inputs.collection
-    recipes = run.inputs.recipes.items()
-    recipes = {name: asdict(recipe) for name, recipe in recipes if recipe}
+    names = [*run.inputs.recipes]
+    for found in done.results.values():
+        names += [split["chosen"].get("recipe") for split in found]
+    recipes = {name: run.inputs.recipe_named(name) for name in dict.fromkeys(names)}
+    recipes = {name: asdict(recipe) for name, recipe in recipes.items() if recipe}
     asked = vars(options) | {"recipes": recipes}
     results = done.results
     save_results(out, asked, collection, run.pairs, results, n_done)

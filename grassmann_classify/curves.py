@@ -33,13 +33,13 @@ def save_curves(out, options, inputs, label, pairs, results):
         found = learning_curve(
             inputs, name, results[name][0]["chosen"], label, pairs[0]
         )
-        what = f"{short(name)}, the first split, settings as chosen for all its clips"
+        what = f"{short(name)}, the first split, settings as chosen for all its sets"
         save(
             "learning",
             what,
             plots.plot_accuracy,
             {short(name): found},
-            "labelled clips of each class",
+            "labelled sets of each class",
         )
     for parameter, (picture, meaning) in AXES.items():
         curves = tried(results, parameter)

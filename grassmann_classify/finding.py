@@ -129,7 +129,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
         )
     for text in notes:
         to_stderr(f"passed over: {text}")
-    _say_alone(clips, "lie in no folder of a group")
+    say_alone(clips, "lie in no folder of a group")
     return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
 
 
@@ -227,8 +227,15 @@ def find_new_clips(path):
 def _without_tables(clips):
     """The clips; without tables if there are others, of which these tell something."""
     others = [clip for clip in clips if not is_table(clip.sources[0])]
-    alone = all(_is_empty(clip.sources[0]) for clip in others)
-    return clips if alone else others
+    if all(_is_empty(clip.sources[0]) for clip in others):
+        return clips
+    tables = [clip.name for clip in clips if is_table(clip.sources[0])]
+    if tables:
+        to_stderr(
+            f"passed over: {plural(len(tables), 'table')} beside clips of another kind, "
+            f"as {tables[0]}"
+        )
+    return others
 
 
 def is_table(source):
@@ -274,7 +281,7 @@ def find_labelled(folder, path):
     there = {
         clip.name: clip
         for clip in find_new_clips(folder)
-        if not clip.sources[0].samefile(path)
+        if not (clip.sources[0].exists() and clip.sources[0].samefile(path))
     }
     short = {name: str(PurePosixPath(name).with_suffix("")) for name in there}
     counts = Counter(short.values())
@@ -319,7 +326,7 @@ def find_labelled(folder, path):
     others = [name for name in header if name not in columns]
     if others:
         to_stderr(f"{path}: passed over the columns {', '.join(others)}")
-    _say_alone(found, "have none")
+    say_alone(found, "have none")
     return found, parts if "split" in header else None
 
 
@@ -333,7 +340,7 @@ def _meant(names):
     return names
 
 
-def _say_alone(clips, lacking):
+def say_alone(clips, lacking):
     """Say that groups are passed over, where some clips are lacking one."""
     alone = sum(clip.group is None for clip in clips)
     if 0 < alone < len(clips):

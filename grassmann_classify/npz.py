@@ -66,12 +66,19 @@ def load_new_npz(path, key=None, axes=None):
 
 def holds_sets(path, axes=None):
     """Is this a file of sets, by the names of its arrays or of their axes?"""
-    names = _names(path)
+    names = {*_names(path)}
     in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
-    return in_one or bool({"offset", "X"} & {*names}) or _are_bases(names)
+    if in_one or "offset" in names or _are_bases(names):
+        return True
+    if "X" not in names:
+        return False
+    if names & {*LABELS}:
+        return True
+    with np.load(path, allow_pickle=False) as data:
+        return data["X"].ndim > 2  # X (n_frames, d) alone is a clip
 
 
-def with_bases(clips):
+def with_bases(clips, key=None):
     """The clips; those whose .npz file holds subspaces have these as their sources.
 
     Such a file holds bases (d, p), or (n, d, p), and no frames. What is wrong with it is
@@ -79,7 +86,7 @@ def with_bases(clips):
     """
     return [
         clip._replace(sources=_bases_of(clip.sources[0]))
-        if _are_bases(_names(clip.sources[0]))
+        if key in (None, BASES) and _are_bases(_names(clip.sources[0]))
         else clip
         for clip in clips
     ]

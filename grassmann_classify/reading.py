@@ -6,7 +6,7 @@ import numpy as np
 
 from grassmann_classify.building import build_all
 from grassmann_classify.candidates import N_GAMMAS
-from grassmann_classify.clips import Basis, Recipe
+from grassmann_classify.clips import Basis, Recipe, clip_names
 from grassmann_classify.finding import (
     find_clips,
     find_labelled,
@@ -37,6 +37,7 @@ from grassmann_classify.splits import (
     split_by_group,
     split_by_parts,
 )
+from grassmann_sc import tuning
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
@@ -80,8 +81,8 @@ def labelled_clips(options, out, needs_splits):
         read_split_file(options.splits, {clip.name for clip in clips})
     out.protect_clips(clips)
     if options.columns is None and options.axes is None:
-        say_columns(clips)
-    clips = with_bases(clips)
+        options.columns = say_columns(clips)
+    clips = with_bases(clips, options.key)
     take_given(options, clips)
     return clips, given
 
@@ -93,18 +94,19 @@ def new_clips(path, out, how):
         return load_new_npz(path, how.key, how.axes)
     clips = find_new_clips(path)
     out.protect_clips(clips)
-    return new_stretches(with_bases(clips), how)
+    return new_stretches(with_bases(clips, how.key), how)
 
 
 def take_given(options, clips):
     """Set options for clips that are subspaces already, if any is."""
-    if not any(isinstance(clip.sources[0], Basis) for clip in clips):
+    given = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
+    if not given:
         return
     for flag in OF_FRAMES.split():
         name = "_".join(flag.lstrip("-").split("-"))
         if getattr(options, name) not in (DEFAULTS[name], False):
             raise ValueError(
-                f"{flag} goes with frames, and {clips[0].name} is a subspace already"
+                f"{flag} goes with frames, and {given[0]} is a subspace already"
             )
     to_stderr(
         "ready-made subspaces, of which p are the first p columns: left out are recipes, "
@@ -122,7 +124,8 @@ def read(options, out, clips, later=False):
     recipe = read_by(options)
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
-    strict = options.strict or not (options.data.is_dir() or options.skip)
+    several = options.data.is_dir() or options.label_column
+    strict = options.strict or not (several or options.skip)
     keep_rows = options.features != [GIVEN] and (
         options.baselines
         or options.methods
@@ -239,7 +242,10 @@ def splits_of(options, collection, given):
         pairs = split_by_parts(options.labels, given, *known)
         how = f"split of {printable(options.labels.name)}"
     elif given:
-        pairs = sets_of_clips(given, collection.clip)
+        # numbers of the file's sets, of which some may be left out
+        whole = clip_names(collection.names, collection.clip)
+        number = np.array([int(name.removeprefix("set ")) for name in whole])
+        pairs = tuning.check_splits(sets_of_clips(given, number), len(number))
         how = f"splits of {printable(options.data.name)}"
     elif collection.group is not None:
         pairs = split_by_group(collection.label, collection.group)

@@ -8,7 +8,13 @@ they never cross its ends, and stay together in folds and splits.
 import numpy as np
 
 from grassmann_classify.clips import Clip, chosen_frames, threaded
-from grassmann_classify.finding import find_new_clips, group_of, held_in, is_table
+from grassmann_classify.finding import (
+    find_new_clips,
+    group_of,
+    held_in,
+    is_table,
+    say_alone,
+)
 from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_sc import frames
 
@@ -39,9 +45,19 @@ def labelled_stretches(tables, recipe, label_column, group_column=None, group_by
     columns = recipe.columns or first.names
 
     def read(clip):
-        return frames.read_table(clip.sources[0], columns, texts, gaps=True)
+        try:
+            return frames.read_table(clip.sources[0], columns, texts, gaps=True)
+        except ValueError as error:
+            if recipe.strict:
+                raise
+            return error
 
     held = [first, *threaded(read, tables[1:], "recordings" if tables[1:] else None)]
+    for error in held:
+        if isinstance(error, ValueError):
+            to_stderr(f"left out: {error}")
+    both = [pair for pair in zip(tables, held) if not isinstance(pair[1], ValueError)]
+    tables, held = zip(*both)
     clips = []
     left_out = {}
     for clip, table in zip(tables, held):
@@ -64,6 +80,7 @@ def labelled_stretches(tables, recipe, label_column, group_column=None, group_by
         f"{plural(len(clips), 'stretch')} of one {words}{_in_words(left_out)}"
     )
     _say_columns(tables[0].name, first)
+    say_alone(clips, f"have no {group_column or 'group'}")
     return clips, [*columns]
 
 
@@ -97,13 +114,18 @@ def new_stretches(clips, recipe):
 
 
 def say_columns(clips):
-    """Say which columns of tables are taken, by the first of these clips, if it is one."""
-    if clips and is_table(clips[0].sources[0]):
-        try:
-            table = frames.read_table(clips[0].sources[0])
-        except ValueError:  # the clip's error, which reading says
-            return
-        _say_columns(clips[0].name, table)
+    """Say which columns of tables are taken, by the first of these clips, if it is one.
+
+    Gives their names: all tables have them, in any order.
+    """
+    if not clips or not is_table(clips[0].sources[0]):
+        return None
+    try:
+        table = frames.read_table(clips[0].sources[0])
+    except ValueError:  # the clip's error, which reading says
+        return None
+    _say_columns(clips[0].name, table)
+    return table.names
 
 
 def _say_columns(name, table):

@@ -214,6 +214,17 @@ class Inputs:
             self._add(twice)
         return None if twice in self.absent else twice
 
+    def recipe_named(self, name):
+        """The Recipe of this name, also of one that another process made, or None."""
+        if name in self.recipes or name is None:
+            return self.recipes.get(name)
+        stem, _, stack = name.rpartition("stack ")
+        for first in self.first:
+            recipe = self.recipes[first]
+            if recipe.stack > 1 and first.rpartition("stack ")[0] == stem:
+                return replace(recipe, stack=int(stack))
+        return None
+
     def make(self, name):
         """Add what is missing of a recipe that another process chose."""
         for first in self.names:

@@ -58,7 +58,10 @@ def read_split_file(path, clips=None):
         parts[name] = sides
     if clips is not None:
         whole = {
-            name: name if name in clips else name.rpartition("#")[0] for name in lines
+            name: (
+                name if name in clips or "#" not in name else name.rpartition("#")[0]
+            )
+            for name in lines
         }
         check_names(
             path, {whole[name]: line for name, line in lines.items()}, clips, ()
@@ -141,8 +144,13 @@ def split_at_random(label, share, repeats, seed, clip=None):
 
 
 def sets_of_clips(pairs, clip):
-    """Splits of clips as splits of sets; clip (n,): the number of each set's clip."""
-    sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1])
+    """Splits of clips as splits of sets; clip (n,): the number of each set's clip.
+
+    Clips without sets are passed over.
+    """
+    most = 1 + max(int(np.max(part)) for pair in pairs for part in pair)
+    counts = np.bincount(clip, minlength=most)
+    sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(counts)[:-1])
     return [
         tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
         for pair in pairs

@@ -156,7 +156,7 @@ def _most_often(done):
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
-        numbers = [one for one in counts if isinstance(one, (int, float))]
+        numbers = [one for one in counts if type(one) in (int, float)]
         spread = 2 * count <= len(done) or name == "voters"
         if spread and len(counts) == len(numbers) > 1:
             words.append(in_words(name, max(numbers), min(numbers)))

@@ -29,11 +29,11 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "nearest subspace in a kernel's space": (
         "kernel: nearest",
-        "nearest subspace, in the space of a Gaussian kernel of frames",
+        "nearest subspace, in the space of a kernel of frames",
     ),
     "SVM on a kernel's Gram matrix": (
         "kernel: SVM",
-        "an SVM on subspaces, in the space of a Gaussian kernel of frames",
+        "an SVM on subspaces, in the space of a kernel of frames",
     ),
     "gSC, labelled sets as atoms": (
         "gSC",
@@ -45,11 +45,11 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "kgSC, labelled sets as atoms": (
         "kgSC",
-        "sparse coding, in the space of a Gaussian kernel of frames",
+        "sparse coding, in the space of a kernel of frames",
     ),
     "kgLC, labelled sets as atoms": (
         "kgLC",
-        "local coding, in the space of a Gaussian kernel of frames",
+        "local coding, in the space of a kernel of frames",
     ),
     "vote of nearest subspaces and SVMs": (
         "vote: nearest and SVM",
@@ -63,22 +63,22 @@ ROWS = {  # {full name: (short name, what the row does)}
     "GGDA": ("GGDA", "discriminant analysis that keeps neighbours together"),
     "GDA in a kernel's space": (
         "kernel: GDA",
-        "discriminant analysis, in the space of a Gaussian kernel of frames",
+        "discriminant analysis, in the space of a kernel of frames",
     ),
     "DCC": ("DCC", "canonical correlations, after a map that tells classes apart"),
     "KAHM, affine hulls": ("affine hulls", "distance of the affine hulls of frames"),
     "KAHM, convex hulls": ("convex hulls", "distance of the convex hulls of frames"),
     "KAHM, affine hulls in a kernel's space": (
         "kernel: affine hulls",
-        "distance of affine hulls, in the space of a Gaussian kernel of frames",
+        "distance of affine hulls, in the space of a kernel of frames",
     ),
     "MSM": ("MSM", "mutual subspace method: the least angles of subspaces"),
     "CMSM": ("CMSM", "MSM on the differences of the classes' subspaces"),
     "KMSM": (
         "KMSM",
-        "least angles of subspaces, in the space of a Gaussian kernel of frames",
+        "least angles of subspaces, in the space of a kernel of frames",
     ),
-    "KCMSM": ("KCMSM", "CMSM, in the space of a Gaussian kernel of frames"),
+    "KCMSM": ("KCMSM", "CMSM, in the space of a kernel of frames"),
     "PM": (
         "PM",
         "a clip as a point on a product of manifolds, of its tensor's factors",
@@ -149,6 +149,8 @@ def in_words(name, value, least=None):
         return RULES.get(value, value)
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
     words = f"{value:g}" if isinstance(value, (int, float)) else str(value)
     first = "" if least is None else f"{least:g} to "
     if name in THINGS:

@@ -222,7 +222,7 @@ def _packed(given, path):
             lengths.append(len(raw))
 
         head = pickle.dumps(given, protocol=5, buffer_callback=put)
-        if not lengths:
+        if not any(lengths):  # an empty file cannot be mapped
             file.write(b"\0")
     return head, lengths
 

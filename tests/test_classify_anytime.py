@@ -319,3 +319,67 @@ def test_of_many_sets_large_p_is_tried_of_promising_recipes_alone(monkeypatch):
         filled = {name for name, _ in inputs.weighted}
         assert filled >= {"raw", found[-1]["recipe"]}
     assert found[0] == found[1]
+
+
+def no_kernel(A, B):
+    """A kernel that fails, in every process."""
+    raise RuntimeError("no such kernel")
+
+
+def test_a_kernel_that_fails_in_processes_is_left_out_as_in_one(tmp_path, capsys):
+    path = file_of(tmp_path, 2)
+    words = ["--methods", "kgsc", "--kernels", "--recipe", "plain", *ASKED]
+    words += ["--kernel", f"{__name__}:no_kernel"]
+    said = []
+    for jobs in ("1", "2"):
+        out = ["--out", str(tmp_path / jobs), "--jobs", jobs]
+        main(["compare", path, *words, *out])
+        said.append(capsys.readouterr().out)
+    assert said[0].count("no such kernel") == said[1].count("no such kernel") > 0
+
+
+def test_pictures_of_a_row_whose_kernel_processes_chose_are_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.arange(24) % 2
+    # rows of length 1 beside 3: what no subspace tells apart
+    sets = [rng.standard_normal((8, 5)) for _ in label]
+    sets = [
+        (1 + 2 * c) * one / np.linalg.norm(one, axis=1)[:, None]
+        for one, c in zip(sets, label)
+    ]
+    parts = {"train0": np.arange(12), "test0": np.arange(12, 24)}
+    parts |= {"train1": np.arange(12, 24), "test1": np.arange(12)}
+    np.savez(
+        tmp_path / "c.npz",
+        frames=np.concatenate(sets),
+        offset=8 * np.arange(25),
+        label=label,
+        **parts,
+    )
+    words = ["--methods", "kgsc", "--kernels", "--recipe", "plain", "--p", "1"]
+    out = tmp_path / "out"
+    main(["compare", str(tmp_path / "c.npz"), *words, "--jobs", "2", "--out", str(out)])
+    assert (out / "learning.png").exists()
+    text = (out / "results.json").read_text()
+    chosen = json.loads(text)["methods"]["kgSC, labelled sets as atoms"]["chosen"]
+    assert all("gamma" in str(one) for one in chosen)
+
+
+def test_splits_of_a_file_hold_where_a_set_is_left_out(tmp_path):
+    """The numbers of sets are those in the file."""
+    sets, label = clips_of()
+    sets[2] = np.full(sets[2].shape, np.nan)
+    even = np.arange(0, 16, 2)
+    np.savez(
+        tmp_path / "c.npz",
+        frames=np.concatenate([one.astype(float) for one in sets]),
+        offset=np.concatenate([[0], np.cumsum([len(one) for one in sets])]),
+        label=label,
+        train0=even,
+        test0=even + 1,
+    )
+    words = ["--skip", "--methods", "nearest", "--no-kernels", "--recipe", "plain"]
+    out = tmp_path / "out"
+    main(["compare", str(tmp_path / "c.npz"), *words, *ASKED, "--out", str(out)])
+    lines = (out / "predictions.csv").read_text().splitlines()[1:]
+    assert re.findall(r"\bset \d+", " ".join(lines)) == [f"set {i}" for i in even + 1]

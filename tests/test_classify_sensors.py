@@ -414,3 +414,43 @@ def test_axes_are_known_names_with_time(here, capsys, axes):
     with pytest.raises(SystemExit, match="^2$"):
         main(["compare", ".", "--axes", axes])
     assert "axes must be two or more of n, time, channels" in capsys.readouterr().err
+
+
+def test_files_with_other_orders_of_columns_are_read_by_the_names_of_the_first(
+    folders, capsys
+):
+    rng = np.random.default_rng(1)
+    for i, label in enumerate(DIRECTIONS):
+        rows = signal(label, 20, rng)[:, [2, 0, 1]]
+        write_table(folders.parent / "new" / f"{i}.csv", rows, "az,ax,ay")
+    main(["predict", "new", "--data", "data", *QUICK])
+    out = capsys.readouterr().out
+    assert all(f"{label}: 1 clip" in out for label in DIRECTIONS)
+
+
+def test_groups_that_some_stretches_lack_are_said_to_be_passed_over(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = []
+    for person in ["a", "b", "c", ""]:
+        for label in DIRECTIONS:
+            rows += [[*one, label, person] for one in signal(label, 30, rng)]
+    write_table(here / "day.csv", rows, "ax,ay,az,activity,person")
+    words = ["--label-column", "activity", "--group-column", "person", "--window", "10"]
+    main(["compare", "day.csv", *words, "--repeats", "1", *QUICK])
+    out, err = capsys.readouterr()
+    assert "have no person" in err and "random splits" in out
+
+
+def test_tables_beside_clips_of_another_kind_are_said_to_be_passed_over(here, capsys):
+    for label in DIRECTIONS:
+        (here / "data" / label).mkdir(parents=True)
+    for label in ("sit", "walk"):
+        for i in range(4):
+            clip = np.random.default_rng(i).standard_normal((6, 3))
+            np.save(here / "data" / label / f"{i}.npy", clip)
+    write_table(here / "data" / "run" / "0.csv", np.ones((4, 3)))
+    found = find_clips(here / "data")
+    assert {clip.label for clip in found} == {"sit", "walk"}
+    assert (
+        "passed over: 1 table beside clips of another kind" in capsys.readouterr().err
+    )

@@ -23,6 +23,7 @@ def written(path, text, encoding="utf-8"):
         ("Timestamp (ms),a\n0,1\n", ["a"], [[1]]),
         ("times,a\n0,1\n", ["times", "a"], [[0, 1]]),
         ('"a, b",c\n1,2\n', ["a, b", "c"], [[1, 2]]),
+        ('"a;b",c\n1,2\n', ["a;b", "c"], [[1, 2]]),
         ("# x,y\n1e3,-.5\n", ["x", "y"], [[1000, -0.5]]),  # as np.savetxt writes it
         (",0,1\n0,7,8\n1,9,9\n", ["0", "1"], [[7, 8], [9, 9]]),  # as pandas writes it
         ("0,1\n7,8\n", ["0", "1"], [[7, 8]]),
@@ -117,3 +118,9 @@ def test_tables_are_clips_where_nothing_else_is(tmp_path):
     assert frames.contents(tmp_path).clips == [path]
     np.save(tmp_path / "b.npy", np.zeros((3, 2)))
     assert frames.contents(tmp_path).clips == [tmp_path / "b.npy"]
+
+
+def test_a_column_is_not_a_number_and_a_label_at_once(tmp_path):
+    path = written(tmp_path / "walk.csv", "x,y,lab\n1,2,3\n")
+    with pytest.raises(ValueError, match="column lab must not be a number and a text"):
+        frames.read_table(path, ["1-3"], ["lab"])
