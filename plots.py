@@ -352,7 +352,7 @@ def plot_sheet(
                 x += GAP if cell is None else width
         top += height + 0.15 + 0.1 * most
     note = textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
-    spare = 1.1 + 0.25 * note.count("\n")  # for a title of two lines, and the note
+    spare = 1.1 + 0.25 * note.count("\n") if note else 0.8  # for title and note
     ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + spare)
     for image, words, x, y in placed:
         lines = [_cut(line, 14 * width) for line in words.split("\n")]

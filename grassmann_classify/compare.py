@@ -66,8 +66,7 @@ def compare(options, out):
         to_stderr(text)
     run = Run(options, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
-    left = end - start
-    done = first_look(collection, inputs, pairs, every_method(inputs), options, left)
+    done = first_look(collection, inputs, pairs, every_method(inputs), options)
     jobs = options.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE

@@ -253,19 +253,17 @@ def records_of_split(given, i, seconds=None, quick=False):
         yield outcome.method.name, record, codes
 
 
-def first_look(collection, inputs, pairs, methods_of, settings, seconds=LOOK):
+def first_look(collection, inputs, pairs, methods_of, settings):
     """The Progress of the first split by methods that take seconds, quickly tuned.
 
-    No row begins after LOOK seconds, or fewer if these are given.
+    No row begins after LOOK seconds.
     """
     pairs = tuning.check_splits(pairs, len(collection.label))[:1]
     groups = [of_set for of_set, _ in kept_of_splits(collection, pairs)]
     given = _splits(collection, inputs, pairs, groups, methods_of, settings)
     results = {}
     codes = {}
-    for name, record, of_row in records_of_split(
-        given, 0, min(seconds, LOOK), quick=True
-    ):
+    for name, record, of_row in records_of_split(given, 0, LOOK, quick=True):
         results[name] = [record]
         codes |= of_row
     # in the order of the table
