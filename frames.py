@@ -187,8 +187,8 @@ def read_shape(
     """The shape of what read_frames returns with these arguments, from headers alone.
 
     Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged
-    later; tables are read. The number of frames of a video is what the file announces, None if it
-    announces none. Errors are those of read_frames.
+    later; tables are read. The number of frames of a video is what the file announces,
+    None if it announces none. Errors are those of read_frames.
     """
     path = _existing(path)
     size = None if size is None else _check_size(size)
@@ -204,8 +204,7 @@ def read_shape(
         n_frames = len(files)
         shape = shapes[0]
     elif path.suffix.lower() in ARRAYS | TABLES:
-        shape = _array_shape(path, key, columns)
-        shape = [*shape]
+        shape = [*_array_shape(path, key, columns)]
         n_frames = shape.pop(_axis_of_frames(frame_axis, len(shape)))
         n_frames = len(choose(range(n_frames)))
         shape = shape[:2]

@@ -44,7 +44,7 @@ PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 # ----------------------------------------------------------------------------- learning
 
 
-def _in_words(atoms):
+def atoms_in_words(atoms):
     """What atoms (N, d, p) are, in words."""
     N, d, p = atoms.shape
     return f"{N} atoms of dimension {p} in R^{d}"
@@ -81,7 +81,7 @@ class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
         lam = "" if self.lam is None else f", lam={self.lam:.3g}"
         stopped = "" if self.stopped is None else f", stopped by {self.stopped!r}"
         return (
-            f"Learned({_in_words(self.atoms)}; codes of {self.codes.shape[0]} samples; "
+            f"Learned({atoms_in_words(self.atoms)}; codes of {self.codes.shape[0]} samples; "
             f"{cost} after {self.n_iter} iterations{lam}{stopped})"
         )
 
@@ -563,7 +563,7 @@ class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
 
     def __repr__(self) -> str:
         n_classes = len(np.unique(self.labels))
-        return f"LabelledAtoms({_in_words(self.atoms)} of {n_classes} classes)"
+        return f"LabelledAtoms({atoms_in_words(self.atoms)} of {n_classes} classes)"
 
 
 def class_dictionaries(

@@ -738,10 +738,10 @@ def _curve(points, name):
 
 def _apart(ticks):
     """Those of ascending positive numbers whose names do not overlap on a log axis."""
-    room = np.log(ticks[-1] / ticks[0]) / 12
+    least = np.log(ticks[-1] / ticks[0]) / 12
     kept = [ticks[0]]
     for tick in ticks[1:]:
-        if np.log(tick / kept[-1]) >= room:
+        if np.log(tick / kept[-1]) >= least:
             kept.append(tick)
     return kept
 

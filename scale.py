@@ -31,7 +31,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks, files, streams
+from grassmann_sc import checks, files, learn, streams
 
 if TYPE_CHECKING:
     import dask.array
@@ -256,9 +256,8 @@ class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
     """
 
     def __repr__(self) -> str:
-        N, d, p = self.atoms.shape
         return (
-            f"Learned({N} atoms of dimension {p} in R^{d}; cost {min(self.costs):.6g} in "
+            f"Learned({learn.atoms_in_words(self.atoms)}; cost {min(self.costs):.6g} in "
             f"{len(self.costs)} rounds, lam={self.lam}, stopped by {self.stopped!r})"
         )
 

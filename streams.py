@@ -150,8 +150,8 @@ class OnlineGDL:
         progress: show a bar with the cost, by tqdm.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every
         batches and at the end; the first comes after the batch in which five seconds
-        are over. resume: path of such a file, from which to get the bits
-        of an uninterrupted run on the same X and options; rng and init are then the
+        are over. resume: path of such a file, from which to get the bits of an
+        uninterrupted run on the same X and options; rng and init are then the
         file's. What was learned from is read again, and compared by its digest;
         ValueError if it differs. Ctrl-C raises a KeyboardInterrupt that says what to
         resume from; what was learned from whole batches is kept, in the checkpoint and

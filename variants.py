@@ -83,12 +83,17 @@ def affine_sparse_codes(
 
     core.run_blocks(solve, len(codes), 16)
     codes = core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
+    warn_late("affine", late, gap, max_iter)
+    return core.SparseCodes(codes, gap, n_iter) if return_info else codes
+
+
+def warn_late(what, late, gap, max_iter):
+    """Warn of codes of a kind that did not converge, as late (n,) tells."""
     if late.any():
         core.warn(
-            f"{np.count_nonzero(late)} of {len(late)} affine codes did not converge "
-            f"(max_iter = {max_iter}): largest gap {gap[late].max():.2g}"
+            f"{np.count_nonzero(late)} of {len(late)} {what} codes did not converge "
+            f"(max_iter = {max_iter}): worst duality gap {gap[late].max():.2g}"
         )
-    return core.SparseCodes(codes, gap, n_iter) if return_info else codes
 
 
 def pursuit_codes(

@@ -270,11 +270,7 @@ def intrinsic_codes(
             least_cosine <= intrinsic.right_angle_cosine(X.dtype, p)
         )
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
-    if late.any():
-        core.warn(
-            f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
-            f"= {max_iter}): worst duality gap {gap[late].max():.2g}"
-        )
+    variants.warn_late("intrinsic", late, gap, max_iter)
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
 
 

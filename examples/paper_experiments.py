@@ -217,9 +217,9 @@ CAMBRIDGE = Preset(
 Download: the Cambridge hand gesture data set (Kim and Cipolla), five archives, one an illumination.
 Lay it out as it comes:
   cambridge/Set1/0000/0000/*.jpg    illumination Set1 to Set5 / gesture / clip / frames
-Clips become 20 x 20 x 20, by interpolation in time; ARMA models of 10 states and 5 blocks; trained on
-Set5, tested on Set1 to Set4. Ours: kgSC and kgLC take stacks of 5 frames in place of ARMA models, see
-docs/paper.rst.""",
+Clips become 20 x 20 x 20, by interpolation in time; ARMA models of 10 states and 5 blocks; trained
+on Set5, tested on Set1 to Set4. Ours: kgSC and kgLC take stacks of 5 frames in place of ARMA
+models, see docs/paper.rst.""",
     recipe=Recipe(p=10, arma=5, size=(20, 20), resample=20),
     clips=cambridge_clips,
     splits=cambridge_splits,

@@ -37,6 +37,10 @@ OF_SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
 # class that another label would be; because (n,): in words, and reasons, as of_class,
 # what speaks for that
 Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons")
+# In words: n: the number of labels; how: as of Suspects; worse: the values of OF_SUSPECT
+# of suspects; both: who accuse each other; odd: (clip, label, what it shares) of clips
+# that nothing explains; pairs: the values of OF_PAIR
+Found = namedtuple("Found", "n how worse both odd pairs")
 
 
 def check(options, out):
@@ -55,13 +59,7 @@ def check(options, out):
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
     suspects = suspects_among(collection, inputs, options)
-    rows = {}
-    for i in suspects.order.tolist():
-        against = suspects.suspected[i], suspects.suspicion[i], suspects.because[i]
-        if i in odd:
-            against = "", suspects.suspicion[i], "nothing"
-        if against[1] > -np.inf:  # else no other could speak for it
-            rows[i] = [names[i], label[i], *against]
+    rows = _rows_of(suspects, collection, odd)
     path = write_rows(
         out,
         "suspects.csv",
@@ -69,55 +67,87 @@ def check(options, out):
         [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values()],
     )
     wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
-    worse = [[*rows[i][:3], f"{rows[i][3]:.2f}", rows[i][4]] for i in wrong]
-    both = [
-        f"{names[i]} and {names[j]} accuse each other: one of the two labels may be right"
-        for i, j in accusing(suspects.reasons, wrong)
-    ]
-    odd = [[names[i], label[i], f"{100 * shared[i]:.0f} %"] for i in odd]
-    _tell_first(
-        f"{plural(len(worse), 'label')} of {len(names)} for which less speaks than for "
-        f"another class, and by how much ({suspects.how})",
-        [f"{row[0]}: {row[2]}? {row[3]}. It is explained by {row[4]}" for row in worse],
+    found = Found(
+        len(names),
+        suspects.how,
+        [[*rows[i][:3], f"{rows[i][3]:.2f}", rows[i][4]] for i in wrong],
+        [
+            f"{names[i]} and {names[j]} accuse each other: one of the two labels may be "
+            "right"
+            for i, j in accusing(suspects.reasons, wrong)
+        ],
+        [[names[i], label[i], f"{100 * shared[i]:.0f} %"] for i in odd],
+        pairs,
     )
-    for text in both:
+    _tell(found, len(names) - len(rows))
+    sheets = {}
+    if wrong and not options.no_pictures:
+        given = collection, clips, suspects, wrong[:PRINTED]
+        sheets = save_sheet_of_suspects(out, options, *given)
+    what = "labels that may be wrong, clips that are there twice"
+    report = report_on(options, options.data, what)
+    report_data(report, collection, clips)
+    _report(report, found)
+    save_report(report, out, sheets=sheets)
+    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+    say_failed(collection)
+
+
+def _rows_of(suspects, collection, odd):
+    """{set: its values of OF_SUSPECT}, the most suspect first; nothing explains the odd.
+
+    Without those for whose label no other could speak.
+    """
+    rows = {}
+    for i in suspects.order.tolist():
+        against = suspects.suspected[i], suspects.suspicion[i], suspects.because[i]
+        if i in odd:
+            against = "", suspects.suspicion[i], "nothing"
+        if against[1] > -np.inf:
+            rows[i] = [collection.names[i], collection.label[i], *against]
+    return rows
+
+
+def _tell(found, n_alone):
+    """Print the suspects and the odd clips; n_alone: how many labels are left out."""
+    _tell_first(
+        f"{plural(len(found.worse), 'label')} of {found.n} for which less speaks than for "
+        f"another class, and by how much ({found.how})",
+        [
+            f"{name}: {suspected}? {suspicion}. It is explained by {because}"
+            for name, _, suspected, suspicion, because in found.worse
+        ],
+    )
+    for text in found.both:
         tell(f"  {text}")
-    if odd:
+    if found.odd:
         _tell_first(
-            f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
-            f"less than {100 * ODD:g} % of what is usual",
-            [f"{name}: {share}" for name, _, share in odd],
+            f"{plural(len(found.odd), 'clip')} explained by nothing, sharing with their "
+            f"nearest less than {100 * ODD:g} % of what is usual",
+            [f"{name}: {share}" for name, _, share in found.odd],
         )
-    n_alone = len(names) - len(rows)
     if n_alone:
         tell(
             f"{plural(n_alone, 'label')} left out: no other set, or none of another group, "
             "has the same"
         )
-    sheets = {}
-    if worse and not options.no_pictures:
-        first = wrong[:PRINTED]
-        given = collection, clips, suspects, first
-        sheets = save_sheet_of_suspects(out, options, *given)
-    what = "labels that may be wrong, clips that are there twice"
-    report = report_on(options, options.data, what)
-    report_data(report, collection, clips)
+
+
+def _report(report, found):
+    """The sections of the page."""
     report.section("Labels that may be wrong")
-    report.text(f"{plural(len(worse), 'label')} of {len(names)}, {suspects.how}.")
-    if worse:
-        report.table(OF_SUSPECT, worse)
-    report.text(*both)
-    if odd:
+    report.text(f"{plural(len(found.worse), 'label')} of {found.n}, {found.how}.")
+    if found.worse:
+        report.table(OF_SUSPECT, found.worse)
+    report.text(*found.both)
+    if found.odd:
         report.section("Explained by nothing")
-        report.table(["clip", "label", "shared, of what is usual"], odd)
+        report.table(["clip", "label", "shared, of what is usual"], found.odd)
     report.section("Copies")
-    if pairs:
-        report.table(OF_PAIR, pairs)
+    if found.pairs:
+        report.table(OF_PAIR, found.pairs)
     else:
         report.text("None was found.")
-    save_report(report, out, sheets=sheets)
-    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
-    say_failed(collection)
 
 
 def _pair_in_words(pair):

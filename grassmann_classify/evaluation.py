@@ -62,12 +62,11 @@ def evaluate(
     methods on Gram matrices. They need a test part. The labels of the test part are not
     used. smallest: the least number of training sets in a fold of any split; None: in
     this split. seconds: after these, or those of settings, no method begins, but for
-    the first, and no search goes on. quick: only methods on features or the projection kernel, without repeated
-    folds.
+    the first, and no search goes on. quick: only methods on features or the projection
+    kernel, without repeated folds.
     """
     seconds = settings.seconds if seconds is None else seconds
     end = math.inf if seconds is None else time.perf_counter() + seconds
-
     label = label.copy()
     label[test] = label[train[0]]
     repeated, n_repeats = folds_of_split(label, group, train, settings)

@@ -65,7 +65,8 @@ pre { background: #f4f4f4; padding: 0.75rem; white-space: pre-wrap;
   th, td { padding: 0.2rem 0.15rem; } td.number { white-space: normal; } .wide { margin-right: 0; }
   figure { width: 5.2rem; } }
 @media print { body { font-size: 10pt; max-width: none; } .wide { overflow: visible; }
-  table { font-size: 8pt; } .pictures > img { max-height: 12cm; max-width: 47%; } figure { width: 2.6cm; }
+  table { font-size: 8pt; } .pictures > img { max-height: 12cm; max-width: 47%; }
+  figure { width: 2.6cm; }
   h2, tr, img { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 

@@ -1,6 +1,7 @@
 """What rows take from the sets by each recipe: subspaces, Gram matrices, features."""
 
 import math
+import re
 import time
 from collections import OrderedDict
 from dataclasses import replace
@@ -36,11 +37,11 @@ class Inputs:
     settings.candidate_points gives them. videos: the clips (n_frames, height, width),
     or None. later: only the first recipe, until complete() is called.
 
-    gram {(name, p): the projection kernel (n, n)}, see fill, weighted {(name, spectrum): that of
-    weighted subspaces}; p {name: dimensions}; absent
-    {name: why sets have no subspaces by this recipe}; kernels {(name, kernel): (Gram
-    matrices (p, n, n) of few frames a set, why there is no larger p)}, filled when
-    needed, and likewise hulls, the distances of baseline_rows.
+    gram {(name, p): the projection kernel (n, n)}, see fill, weighted {(name,
+    spectrum): that of weighted subspaces}; p {name: dimensions}; absent {name: why sets
+    have no subspaces by this recipe}; kernels {(name, kernel): (Gram matrices (p, n, n)
+    of few frames a set, why there is no larger p)}, filled when needed, and likewise
+    hulls, the distances of baseline_rows.
     """
 
     def __init__(
@@ -207,29 +208,30 @@ class Inputs:
         more = self.longer_stack(name)
         if more is None:
             return None
-        recipe = replace(self.recipes[name], stack=more)
-        twice = name.replace(f"stack {more // 2}", f"stack {more}")
+        twice = restacked(name, more)
         if twice not in self.recipes:
-            self.recipes[twice] = recipe
+            self.recipes[twice] = self.recipe_named(twice)
             self._add(twice)
         return None if twice in self.absent else twice
 
     def recipe_named(self, name):
-        """The Recipe of this name, also of one that another process made, or None."""
+        """The Recipe of this name, also of a longer stack than those to choose from."""
         if name in self.recipes or name is None:
             return self.recipes.get(name)
-        stem, _, stack = name.rpartition("stack ")
-        for first in self.first:
-            recipe = self.recipes[first]
-            if recipe.stack > 1 and first.rpartition("stack ")[0] == stem:
-                return replace(recipe, stack=int(stack))
-        return None
+        stack = int(name.rpartition("stack ")[2])
+        (like,) = (
+            one
+            for one in self.first
+            if self.recipes[one].stack == self._longest
+            and restacked(one, stack) == name
+        )
+        return replace(self.recipes[like], stack=stack)
 
     def make(self, name):
         """Add what is missing of a recipe that another process chose."""
-        for first in self.names:
-            while first is not None and name not in self.recipes:
-                first = self.stacked_twice(first)
+        if name not in self.recipes:
+            self.recipes[name] = self.recipe_named(name)
+            self._add(name)
         self.fill([name])
 
     @property
@@ -391,16 +393,20 @@ class Inputs:
     def longer_stack(self, name):
         """Twice the stack of a recipe that stacks most of several, if sets allow it."""
         stacks = {self.recipes[one].stack for one in self.first if one is not None}
-        if name is None or len(stacks) < 2 or self.recipes[name].stack < max(stacks):
+        if name is None or len(stacks) < 2 or self.recipes[name].stack < self._longest:
             return None
         more = 2 * self.recipes[name].stack
         return more if min(map(len, self.collection.sets)) >= 2 * more else None
 
+    @property
+    def _longest(self):
+        """The longest stack to choose from."""
+        return max(self.recipes[one].stack for one in self.first)
+
     def end_of_stacks(self, name):
         """{"stack": option to try} if the recipe stacks most frames of several."""
         more = self.longer_stack(name)
-        twice = name and name.replace(f"stack {more and more // 2}", f"stack {more}")
-        if more is None or twice in self.recipes:  # it ran, and lost
+        if more is None or restacked(name, more) in self.recipes:  # it ran, and lost
             return {}
         stacks = {self.recipes[one].stack for one in [*self.first, name]}
         return {"stack": f"--stack {' '.join(map(str, sorted([*stacks, more])))}"}
@@ -457,6 +463,11 @@ class Inputs:
         found |= {kernel: (none, why) for kernel in late}
         for kernel, of_kernel in found.items():
             self.kernels[name, kernel] = of_kernel
+
+
+def restacked(name, stack):
+    """The name of the recipe that is as this one but for its stack."""
+    return re.sub(r"stack \d+", f"stack {stack}", name)
 
 
 def kernel_grams(sets, of_kernels, p_max):

@@ -23,15 +23,25 @@ def print_table(results, columns=("accuracy",), say=tell):
     width = max(map(len, map(short, results))) + 1
     heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
     say(f"{'':{width}}{heads}{'seconds':>12}")
-    for method, found in results.items():
-        done = successes(found)
+    for method, shares, seconds in _rows(results, columns):
         name = f"{short(method):{width}}"
-        if not done:
+        if shares is None:
             say(f"{name}  failed")
             continue
-        shares = "".join(_mean([split[column] for split in done]) for column in columns)
-        seconds = _digits(np.mean([split["seconds"] for split in done]))
-        say(f"{name}{shares}{seconds:>12}{_failures(done, found)}".rstrip())
+        done = successes(results[method])
+        failures = _failures(done, results[method])
+        say(f"{name}{''.join(shares)}{seconds:>12}{failures}".rstrip())
+
+
+def _rows(results, columns):
+    """(row, its shares in each column, its seconds), in words; None for rows that failed."""
+    for method, found in results.items():
+        done = successes(found)
+        if not done:
+            yield method, None, None
+            continue
+        shares = [_mean([split[column] for split in done]) for column in columns]
+        yield method, shares, _digits(np.mean([split["seconds"] for split in done]))
 
 
 def print_legend(results):
@@ -71,19 +81,16 @@ def report_table(report, results, columns, comparison):
     header = ["row", *(COLUMNS[column] for column in columns), "behind"]
     header += ["p-value"] * bool(p_values) + ["seconds"]
     rows = []
-    for method, found in results.items():
-        done = successes(found)
-        if not done:
+    for method, shares, seconds in _rows(results, columns):
+        if shares is None:
             rows.append([short(method), "failed", *[""] * (len(header) - 2)])
             continue
-        shares = [
-            _mean([split[column] for split in done]).strip() for column in columns
-        ]
         behind = comparison.behind.get(method)
-        row = [short(method), *shares, "" if behind is None else f"{behind:.1f}"]
+        row = [short(method), *(share.strip() for share in shares)]
+        row.append("" if behind is None else f"{behind:.1f}")
         if p_values:
             row.append(f"{p_values[method]:.3f}" if method in p_values else "")
-        rows.append([*row, _digits(np.mean([split["seconds"] for split in done]))])
+        rows.append([*row, seconds])
     best = [k for k, method in enumerate(results) if method == comparison.first]
     report.table(header, rows, best, range(1, len(header)))
     meanings = [[short(name), meaning(name)] for name in results if meaning(name)]
