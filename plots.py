@@ -708,7 +708,8 @@ def plot_accuracy(
         high = np.minimum(mean + spread, 100)
         ax.fill_between(numbers, low, high, color=color, alpha=0.12, linewidth=0)
     ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
-    ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %")
+    top = min(ax.get_ylim()[1], 101)  # no more than 100 % are right
+    ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %", ylim=(None, top))
     ax.set_xticks(_apart(ticks), minor=False)
     ax.set_xticks([], minor=True)
     ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")

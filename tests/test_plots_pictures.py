@@ -776,3 +776,8 @@ def test_accuracy_is_drawn_as_means_in_bands_over_a_logarithmic_axis():
 def test_curves_of_accuracy_are_checked(curves, rule):
     with pytest.raises((TypeError, ValueError), match=rule):
         plots.plot_accuracy(curves, "p")
+
+
+def test_an_axis_of_accuracy_ends_where_all_are_right():
+    ax = plots.plot_accuracy({"gSC": {1: [100.0], 2: [100.0]}}, "sets of a class")
+    assert 100 < ax.get_ylim()[1] <= 101
