@@ -11,6 +11,7 @@ from grassmann_classify import (
     Recipe,
     Settings,
     add,
+    candidates,
     fit,
     load,
     model_file,
@@ -307,6 +308,32 @@ def test_coding_rows_race_for_a_recipe_as_one():
     task = Task(inputs, *split, Settings(), pairs, {}, {}, coding, {})
     assert recipe_for(coding[0], task) == recipe_for(coding[1], task)
     assert [*task.raced] == [coding]
+
+
+def test_the_recipe_of_a_coding_row_is_the_one_that_all_of_them_choose(
+    monkeypatch,
+):
+    """The evidence of each counts for the others."""
+    monkeypatch.setattr(candidates, "GROWN", 0)
+    sets, labels = long_tails(60, (16, 20))
+    settings = Settings(p=[2])
+    recipes = recipes_of(PLAIN, (20,), 16, ["raw"])
+    inputs = inputs_of(sets, labels, settings, recipes)
+    label = np.arange(60) % 3
+    last = 10 * (len(inputs.names) - 1)
+    for i, name in enumerate(inputs.names):
+        inputs.gram[name, 2] = np.tile(10.0 * i + label[:, None], 60)
+
+    def blind(K_dd, K_xd, y):
+        return {(): np.zeros(len(K_xd), int)}
+
+    def seeing(K_dd, K_xd, y):  # with the last recipe
+        return {(): np.where(K_xd[:, 0] >= last, truth(K_xd) - last, -1)}
+
+    split = label, np.arange(60), np.arange(0)
+    pairs = folds(label, None, 0, 1)
+    task = Task(inputs, *split, settings, pairs, {}, {}, (blind, seeing), {})
+    assert recipe_for(blind, task) == inputs.names[-1] != inputs.names[0]
 
 
 def test_the_commands_take_a_spectrum(tmp_path, capsys):
