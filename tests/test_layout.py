@@ -80,8 +80,28 @@ PUBLIC_ALL_THE_SAME = {
     "_thread",
 }
 
-each_module = pytest.mark.parametrize("module", MODULES)
-each_file = pytest.mark.parametrize("file", FILES)
+
+def of_each(names):
+    """Makes a test of a check: it is run on each name, and the test lists the failures."""
+
+    def test_of(check):
+        def test():
+            failed = []
+            for name in names:
+                try:
+                    check(name)
+                except AssertionError as error:
+                    failed.append(f"{name}: {error}")
+            assert not failed, "\n".join(failed)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return test_of
+
+
+each_module = of_each(MODULES)
+each_file = of_each(FILES)
 
 
 def setup_cfg():
@@ -248,13 +268,13 @@ def test_the_toolkit_imports_no_application_and_no_script(file):
     assert not {name for name, _, _ in imports(FILES[file]) if top_level(name) in above}
 
 
-@pytest.mark.parametrize("file", OF_APPLICATION)
+@of_each(OF_APPLICATION)
 def test_each_file_of_the_application_has_one_subject_and_says_which(file):
     assert ast.get_docstring(FILES[file])
     assert TEXTS[file].count("\n") <= 530
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("tests/")])
+@of_each([file for file in FILES if file.startswith("tests/")])
 def test_no_test_imports_from_another(file):
     wrong = {name for name, _, _ in imports(FILES[file]) if re.search(r"\btest_", name)}
     assert not wrong
@@ -652,7 +672,7 @@ def test_no_ternary_within_another(file):
 # --------------------------------------------------------------------- extras and ranks
 
 
-@pytest.mark.parametrize("name", [*own_files(".py"), *own_files(".md")])
+@of_each([*own_files(".py"), *own_files(".md")])
 def test_extras_that_are_named_exist(name):
     named = re.findall(
         rf"{APPLICATION}\[([\w, ]+)\]", (ROOT / name).read_text(encoding="utf-8")
