@@ -27,7 +27,18 @@ from grassmann_classify.workers import Team, computed_once
 from grassmann_sc import subspaces
 
 FILES = ("results.json", "predictions.csv", "codes.npz", "report.html")
-ASKED = ["--no-pictures", "--p", "1", "2", "--lam", "0.1", "--C", "1"]
+ASKED = [
+    "--no-pictures",
+    "--features",
+    "raw",
+    "--p",
+    "1",
+    "2",
+    "--lam",
+    "0.1",
+    "--C",
+    "1",
+]
 
 
 def clips_of(side=16, n=16, noise=40):
@@ -132,7 +143,7 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
 def test_seconds_bound_all_splits(tmp_path, capsys):
     path = file_of(tmp_path, 60)
     out = tmp_path / "out"
-    main(["compare", path, "--out", str(out), "--seconds", "6", "--jobs", "2", *ASKED])
+    main(["compare", path, "--out", str(out), "--seconds", "4", "--jobs", "2", *ASKED])
     kept = json.loads((out / "results.json").read_text())
     assert kept["splits"] == 60 and kept["splits_done"] < 60
     printed = capsys.readouterr().out
@@ -174,7 +185,7 @@ def counting(folder, i, seconds):
 
 def test_a_team_gives_results_in_order_and_shares_arrays(tmp_path):
     given = {"numbers": np.arange(100.0), "name": "all", "none": np.empty(0)}
-    with Team(3) as team:
+    with Team(2) as team:
         for _ in range(2):
             found = [*team.each(doubled, given, 8)]
             assert [i for i, _ in found] == np.repeat(range(8), 3).tolist()

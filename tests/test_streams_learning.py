@@ -154,7 +154,7 @@ def test_atoms_move_once_a_share_of_the_statistics_is_new_and_at_the_end():
 
 def swept(rows, X, codes, n_sweeps):
     """Move the rows of atoms by the exact statistics of codes of X."""
-    sums = np.einsum("ir,ide->rde", codes, hat(X)).astype(rows.dtype)
+    sums = np.tensordot(codes, hat(X), (0, 0)).astype(rows.dtype)
     learn.sweep_stream(rows, codes.T @ codes, lambda r, V: V @ sums[r], n_sweeps)
 
 
@@ -218,7 +218,7 @@ def test_what_a_stream_holds_does_not_grow(X, rank, dtype, monkeypatch):
     monkeypatch.setattr(streams, "PILE", 2000)
     learner = streams.OnlineGDL(8, 0.2, rank=rank, forgetting=0, rng=0)
     d = X.shape[1]
-    for start in range(20):
+    for start in range(6):
         for i in range(start % 16, 400, 16):
             learner.partial_fit(X[i : i + 16].astype(dtype))
             state = learner.state()
@@ -227,7 +227,7 @@ def test_what_a_stream_holds_does_not_grow(X, rank, dtype, monkeypatch):
             )
             assert state["sums"].shape == (8, 16 if rank else d, d)
             assert state["sums"].dtype == learner.atoms.dtype == dtype
-    assert np.median(statistics(learner)[0].diagonal()) > 100  # of 20 epochs
+    assert np.median(statistics(learner)[0].diagonal()) > 30  # of 6 epochs
 
 
 # ------------------------------------------------------------------------- a dense twin
