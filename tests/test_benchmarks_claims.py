@@ -71,8 +71,8 @@ def ran(asked, words, **options):
         asked.append(words[2:])
         return None
     more = words[words.index("--out") + 2 :]
-    paper, ours = "ucsd_traffic" in words[4], not more
-    assert ours or more == ["--baselines"] * paper or "plain" in more
+    of_the_paper = ["--baselines"] if "ucsd_traffic" in words[4] else []
+    assert more == of_the_paper or "plain" in more
     if "of_bases.npz" not in words[4]:
         found = {"gSC, labelled sets as atoms": {"mean": 93.75}, "DCC": {"mean": None}}
         kept = Path(words[words.index("--out") + 1], "results.json")
