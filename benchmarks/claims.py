@@ -216,6 +216,9 @@ def clusters_without_labels(data):
 def labels_that_teach(data):
     """Accuracy after two more labels a class, by label_next and drawn at random."""
     for name, sets, label, _, splits in data_sets(data):
+        of_class = np.unique(label[splits[0].train], return_counts=True)[1]
+        if of_class.min() < 4:
+            continue  # two to begin with, and two more
         recipe = Recipe(min(P, min(map(len, sets))))
         found = []
         for seed in range(REPEATS):
@@ -357,7 +360,7 @@ CLAIMS = [
     Claim(
         "next",
         "what labels teach that label_next chooses",
-        [(ANSWERS, "gave 73 % of right answers in the mean of six data sets")],
+        [(ANSWERS, "gave 75 % of right answers in the mean of six data sets")],
         labels_that_teach,
     ),
     Claim(
@@ -378,7 +381,7 @@ CLAIMS = [
     Claim(
         "times",
         "the paper's running times",
-        [(PAPER, "here iSC took 9 to 11 times as long as gSC")],
+        [(PAPER, "On one core iSC took 6 to 20 times as long as gSC")],
         by("examples.table_running_time"),
     ),
     Claim(
