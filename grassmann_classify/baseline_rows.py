@@ -156,8 +156,7 @@ def baselines(inputs, smallest, settings):
     yield row("MSM", "sets", grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
     yield row("CMSM", "sets", constrained)
-    # of all frames of a class: these are to become orthogonal
-    yield row("OMSM", "sets", {"p": p, "n_angles": [1, None]})
+    yield row("OMSM", "sets", grid)
     if settings.kernels:
         few = LANDMARKS if sum(map(len, sets)) > MANY_ROWS else None
         grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
