@@ -16,7 +16,7 @@ from oracles import TIGHT, error, hat
 from processes import CORE, ROOT
 
 PAGE = (ROOT / "docs" / "paper.rst").read_text(encoding="utf-8")
-TABLE = PAGE.partition(":delim: |\n")[2]
+TABLE = PAGE.partition(".. csv-table::")[2].partition("\n\n")[2]
 ROWS = [
     [cell.strip() for cell in line.split(" | ")]
     for line in TABLE.splitlines()
