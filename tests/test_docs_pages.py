@@ -173,6 +173,15 @@ def taken_by(cls):
     return base
 
 
+@pytest.mark.parametrize("page", own_files(".rst") + own_files(".md"))
+def test_a_merge_left_nothing_in_a_page(page):
+    """A line of signs alone stands below a title, or ends or begins a table."""
+    lines = ["", *(ROOT / page).read_text(encoding="utf-8").splitlines()]
+    for above, line in zip(lines, lines[1:]):
+        assert not line.startswith(("<<<<<<< ", ">>>>>>> "))
+        assert line != "=======" or len(above) == 7, above
+
+
 def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 170
