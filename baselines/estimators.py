@@ -362,20 +362,23 @@ class MSM(OnSets):
 
     The class whose reference subspace has the largest mean of the n_angles largest
     cos^2 with the subspace of a query's frames; with keep the constrained one (CMSM),
-    with a kernel KMSM, with both KCMSM.
+    with whiten the orthogonal one (OMSM), with a kernel KMSM, KCMSM and KOMSM.
     p: dimension of the subspace of a query; p_reference: of a reference, None for p.
     reference: "class", one for all frames of a class together; "set", one for each
     training set. n_angles: in 1..min(p, p_reference), None for all. keep: None, or the
     share of directions, in (0, 1], of the generalised difference subspace of the
     references that both sides are projected onto (sets.difference_subspace); one that
-    projects to zero counts as a right angle.
+    projects to zero counts as a right angle. whiten: compare both sides after
+    sets.whitening_transform of the references, which makes these orthogonal; not with
+    keep.
     kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and
     coef0), or any k(A, B) on rows, with the coordinates of kernels.Lift; gamma,
     gamma_scale, n_landmarks, random_state: as in KernelLift, but more than 4096 frames
     need n_landmarks. A set needs p frames independent in feature space, a reference
     p_reference.
 
-    references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
+    references_ are bases, in coordinates of the kernel's; transform_ is the map of keep
+    or whiten, or None.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import MSM
@@ -390,6 +393,7 @@ class MSM(OnSets):
     reference: str = "class"
     n_angles: int | None = None
     keep: float | None = None
+    whiten: bool = False
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
 
@@ -403,6 +407,8 @@ class MSM(OnSets):
         q = core.check_integer(q, "p_reference", 1)
         if self.n_angles is not None:
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
+        if core.check_flag(self.whiten, "whiten") and self.keep is not None:
+            raise ValueError(f"keep must be None with whiten=True, got {self.keep!r}")
         if self.reference == "class":
             X = [
                 np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)])
@@ -423,12 +429,12 @@ class MSM(OnSets):
         )
         self.lift_ = self.once(space, lambda: self._lift_for(X, q))
         references = self.once((space, q), lambda: self._bases(X, q))
-        self.difference_ = (
-            None
-            if self.keep is None
-            else sets.difference_subspace(references, self.keep)
-        )
-        self.references_ = image_of(references, self.difference_)
+        self.transform_ = None
+        if self.keep is not None:
+            self.transform_ = sets.difference_subspace(references, self.keep)
+        elif self.whiten:
+            self.transform_ = sets.whitening_transform(references)
+        self.references_ = image_of(references, self.transform_)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Similarity (n, n_classes), in [0, 1], to a class's most similar reference."""
@@ -439,7 +445,7 @@ class MSM(OnSets):
 
     def _similarity(self, X):
         sums, n_angles = cosine_sums(
-            image_of(self._bases(X, self.p), self.difference_),
+            image_of(self._bases(X, self.p), self.transform_),
             self.references_,
             self.n_angles,
             2,

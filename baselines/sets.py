@@ -28,6 +28,7 @@ __all__ = [
     "binet_cauchy_kernel",
     "mutual_similarity",
     "difference_subspace",
+    "whitening_transform",
     "transformed_bases",
     "dcc",
     "gda",
@@ -218,6 +219,32 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
             "tie, of which one is kept"
         )
     return vectors[:, dropped:]
+
+
+def whitening_transform(D: ArrayLike) -> np.ndarray:
+    """T = H diag(lambda)^(-1/2), (d, r), for sum_j D_j D_j^T = H diag(lambda) H^T.
+
+    D has shape (N, d, q). The orthogonal mutual subspace method compares
+    transformed_bases of T: T^T maps the sum of projectors to the identity, and subspaces
+    D that are independent, N q = r, to orthogonal ones. The r eigenvalues above max(d,
+    N q) eps times the largest count, eps of D's type; queries are seen in the span of
+    their eigenvectors alone. Nothing is inverted but these, and no d x d matrix is
+    formed when d > N q. Source: Kawahara, Nishiyama, Kozakaya and Yamaguchi, "Face
+    recognition based on whitening transformation of distribution of subspaces", 2007.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import sets
+    >>> D = random_subspaces(2, 6, 2, rng=0)  # two planes at some angles
+    >>> A, B = sets.transformed_bases(D, sets.whitening_transform(D))
+    >>> np.allclose(A.T @ B, 0)
+    True
+    """
+    D = core.check_dictionary(D, "D")
+    vectors, values = _principal_directions(D)
+    least = max(D.shape[1], len(D) * D.shape[2]) * np.finfo(D.dtype).eps * values[0]
+    kept = values > least
+    return vectors[:, kept] / np.sqrt(values[kept])
 
 
 def _principal_directions(D):

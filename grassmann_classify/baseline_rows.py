@@ -42,7 +42,11 @@ from grassmann_sc.baselines.estimators import (
 REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
 SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
 BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
-WIDTHS = [0.25, 1.0, 4.0]  # gamma of KMSM and KCMSM, in units of the median rule's
+WIDTHS = [
+    0.25,
+    1.0,
+    4.0,
+]  # gamma of KMSM, KCMSM and KOMSM, in units of the median rule's
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
 LANDMARKS = 300
@@ -66,8 +70,10 @@ EVERY_ESTIMATOR = ESTIMATORS | {
     "KAHM, affine hulls in a kernel's space": Nearest(),
     "MSM": MSM(),
     "CMSM": MSM(),
+    "OMSM": MSM(whiten=True),
     "KMSM": IN_KERNEL,
     "KCMSM": IN_KERNEL,
+    "KOMSM": IN_KERNEL,
     "PM": ProductManifold(),
     "TCCA": TCCA(),
     "LDS": LDS(),
@@ -105,7 +111,7 @@ def names_of_rows(settings):
 
 def is_in_kernel(name):
     """Does the row of this name need a kernel's space?"""
-    return "a kernel's" in name or name.startswith(("kg", "KMSM", "KCMSM"))
+    return "a kernel's" in name or name.startswith(("kg", "KMSM", "KCMSM", "KOMSM"))
 
 
 def baselines(inputs, smallest, settings):
@@ -150,11 +156,13 @@ def baselines(inputs, smallest, settings):
     yield row("MSM", "sets", grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
     yield row("CMSM", "sets", constrained)
+    yield row("OMSM", "sets", grid)
     if settings.kernels:
         few = LANDMARKS if sum(map(len, sets)) > MANY_ROWS else None
         grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
         yield row("KMSM", "sets", grid, n_landmarks=few)
         yield row("KCMSM", "sets", {**grid, "keep": KEEP[1:]}, n_landmarks=few)
+        yield row("KOMSM", "sets", grid, n_landmarks=few, whiten=True)
 
 
 def video_baselines(inputs):

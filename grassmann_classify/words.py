@@ -74,11 +74,13 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "MSM": ("MSM", "mutual subspace method: the least angles of subspaces"),
     "CMSM": ("CMSM", "MSM on the differences of the classes' subspaces"),
+    "OMSM": ("OMSM", "MSM after a map that makes the classes' subspaces orthogonal"),
     "KMSM": (
         "KMSM",
         "least angles of subspaces, in the space of a kernel of frames",
     ),
     "KCMSM": ("KCMSM", "CMSM, in the space of a kernel of frames"),
+    "KOMSM": ("KOMSM", "OMSM, in the space of a kernel of frames"),
     "PM": (
         "PM",
         "a clip as a point on a product of manifolds, of its tensor's factors",

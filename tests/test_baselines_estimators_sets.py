@@ -64,6 +64,8 @@ ON_SETS = [
     MSM(2),
     MSM(2, 3, reference="set", n_angles=1),
     MSM(2, 4, keep=0.8),
+    MSM(2, 3, whiten=True),
+    MSM(1, 2, kernel="rbf", whiten=True, n_landmarks=60, random_state=0),
     MSM(2, 4, kernel="rbf"),
     MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, random_state=0),
 ]
@@ -271,12 +273,14 @@ def test_a_name_or_a_pair_names_a_kernel_as_an_object_does(estimator):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"keep": 0.7}, {"n_landmarks": 12}])
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": 0.7}, {"whiten": True}, {"n_landmarks": 12}]
+)
 def test_kernel_msm_of_the_linear_kernel_is_msm(options):
     """12 frames span what all do."""
     line = kernels.polynomial(1, 0.0)
-    keep = {"keep": options["keep"]} if "keep" in options else {}
-    plain = MSM(2, 4, **keep).fit(SETS[:40], LABELS)
+    same = {name: options[name] for name in options if name != "n_landmarks"}
+    plain = MSM(2, 4, **same).fit(SETS[:40], LABELS)
     lifted = MSM(2, 4, kernel=line, random_state=0, **options).fit(SETS[:40], LABELS)
     assert error(plain.class_scores(SETS[40:]), lifted.class_scores(SETS[40:])) < LOOSE
 
@@ -294,6 +298,42 @@ def test_constrained_msm_is_msm_of_projected_bases():
     assert (
         error(everything.class_scores(SETS[40:]), plain.class_scores(SETS[40:])) < TIGHT
     )
+
+
+def whitened(D):
+    """The whitening (r, d) of subspaces D by the dense sum of their projectors."""
+    values, vectors = np.linalg.eigh(np.einsum("ndp,nep->de", D, D))
+    kept = values > 1e-9
+    return vectors[:, kept].T / np.sqrt(values[kept])[:, None]
+
+
+def test_orthogonal_msm_is_msm_of_whitened_bases():
+    references = MSM(2, 3).fit(SETS[:40], LABELS).references_
+    W = whitened(references)
+    images = np.linalg.qr(W @ references)[0]
+    queries = np.linalg.qr(W @ Q)[0]
+    cosines = np.linalg.svd(
+        np.einsum("ndp,mdq->nmpq", queries, images), compute_uv=False
+    )
+    for n_angles in (1, 2):
+        fitted = MSM(2, 3, n_angles=n_angles, whiten=True).fit(SETS[:40], LABELS)
+        expected = np.square(cosines[..., :n_angles]).mean(axis=2)
+        assert error(fitted.class_scores(SETS[40:]), expected) < LOOSE
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_whitened_references_of_independent_classes_are_orthogonal(kernel):
+    """Five classes of three directions in R^20; in a kernel's space they have room."""
+    rng = np.random.default_rng(0)
+    wide = [rng.standard_normal((6, 20)) for _ in range(10)]
+    fitted = MSM(3, kernel=kernel, whiten=True).fit(wide, [*range(5)] * 2)
+    R = np.concatenate([*fitted.references_], axis=1)
+    assert error(R.T @ R, np.eye(15)) < LOOSE
+
+
+def test_whitening_is_not_done_with_a_difference_subspace():
+    with pytest.raises(ValueError, match="keep must be None with whiten=True, got 0.5"):
+        MSM(2, keep=0.5, whiten=True).fit(SETS[:40], LABELS)
 
 
 @pytest.mark.parametrize(

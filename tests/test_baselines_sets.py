@@ -20,6 +20,7 @@ from grassmann_sc.baselines.sets import (
     ggda,
     mutual_similarity,
     transformed_bases,
+    whitening_transform,
 )
 from grassmann_sc.strategies import bases, pairs_of_sets, rotation
 from oracles import (
@@ -133,6 +134,33 @@ def test_difference_subspace_drops_what_all_share():
     D = np.stack([axes[:, [0, 1]], axes[:, [0, 2]], axes[:, [0, 3]]])
     G = difference_subspace(D, 0.75)
     assert error(hat(G), np.diag([0, 1, 1, 1, 0])) < TIGHT
+
+
+@pytest.mark.parametrize("d, N", [(5, 4), (9, 3), (40, 4)])
+def test_whitening_makes_the_sum_of_projectors_the_identity(d, N):
+    D = gs.random_subspaces(N, d, 3, rng=0)
+    T = whitening_transform(D)
+    values, vectors = np.linalg.eigh(hat(D).sum(axis=0))
+    positive = values > 1e-9
+    inverse = vectors[:, positive] / values[positive] @ vectors[:, positive].T
+    assert error(T @ T.T, inverse) < LOOSE
+    assert error(T.T @ hat(D).sum(axis=0) @ T, np.eye(positive.sum())) < LOOSE
+
+
+def test_whitening_leaves_out_what_only_rounding_holds():
+    """Two lines that differ by 1e-9 span one direction, for all that eigenvalues tell."""
+    axes = np.eye(4)
+    D = np.stack([axes[:, :1], axes[:, :1] + 1e-9 * axes[:, 1:2]])
+    assert whitening_transform(D).shape == (4, 1)
+    assert whitening_transform(D[:1]).shape == (4, 1)
+    far = np.stack([axes[:, :1], gs.orthonormalize(axes[:, :1] + 1e-3 * axes[:, 1:2])])
+    assert whitening_transform(far).shape == (4, 2)
+
+
+def test_whitening_of_long_rows_holds_no_matrix_of_their_square():
+    d = 200_000  # 320 GB
+    T = whitening_transform(gs.random_subspaces(3, d, 2, rng=0))
+    assert T.shape == (d, 6)
 
 
 def test_difference_subspace_of_ties_is_told():

@@ -940,8 +940,10 @@ ON_SETS = {
     "KAHM, affine hulls in a kernel's space",
     "MSM",
     "CMSM",
+    "OMSM",
     "KMSM",
     "KCMSM",
+    "KOMSM",
     *METHODS[:8],
     *METHODS[-2:],
 }

@@ -70,8 +70,10 @@ ON_SETS = [
     "KAHM, affine hulls in a kernel's space",
     "MSM",
     "CMSM",
+    "OMSM",
     "KMSM",
     "KCMSM",
+    "KOMSM",
 ]
 ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
 

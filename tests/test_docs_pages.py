@@ -8,10 +8,11 @@ import importlib.util
 import re
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from PIL import Image
 
-from docs import check_pages, equations, layout, snippets
+from docs import check_pages, equations, layout, running_times, snippets
 from docs.sources import own_files
 from grassmann_sc import estimators
 from grassmann_sc.baselines import estimators as of_baselines
@@ -172,6 +173,15 @@ def taken_by(cls):
     return base
 
 
+@pytest.mark.parametrize("page", own_files(".rst") + own_files(".md"))
+def test_a_merge_left_nothing_in_a_page(page):
+    """A line of signs alone stands below a title, or ends or begins a table."""
+    lines = ["", *(ROOT / page).read_text(encoding="utf-8").splitlines()]
+    for above, line in zip(lines, lines[1:]):
+        assert not line.startswith(("<<<<<<< ", ">>>>>>> "))
+        assert line != "=======" or len(above) == 7, above
+
+
 def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 170
@@ -220,6 +230,16 @@ def test_the_pictures_of_the_imports_are_those_of_the_imports(of_application):
     )
     assert not snippets.is_out_of_date(path, figure), "python -m docs.layout"
     plt.close(figure)
+
+
+def test_the_picture_of_running_times_is_that_of_the_table():
+    figure = running_times.draw().figure
+    assert not snippets.is_out_of_date(running_times.PICTURE, figure)
+    plt.close(figure)
+    times = running_times.measured()
+    assert [*times] == ["gSC", "iSC", "iSC, factors"]
+    ratio = np.divide(times["iSC"], times["gSC"])
+    assert np.round([ratio.min(), ratio.max()]).tolist() == [6, 20]
 
 
 def one_line(height):

@@ -228,6 +228,7 @@ OPTIONS = {  # to be tried, where the defaults are too few or are refused by sma
         {"p": 3, "reference": "set"},
         {"p": 3, "kernel": "rbf"},
         {"p": 3, "reference": "set", "keep": 0.8},
+        {"p": 2, "whiten": True},
     ],
     "KAHM": [{"share": 0.6}, {"hull": "convex"}, {"kernel": "rbf", "dimension": 1}],
     "LDS": [{"n_states": 3}, {"n_states": 3, "metric": "angles", "rule": "svm"}],
