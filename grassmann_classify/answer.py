@@ -4,6 +4,7 @@ from collections import Counter
 
 from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
+from grassmann_classify.evaluation import end_of
 from grassmann_classify.finding import find_clips, find_labelled
 from grassmann_classify.folder import same_file
 from grassmann_classify.growing import more
@@ -28,6 +29,7 @@ from grassmann_sc import checks, files
 
 def predict(options, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
+    end = end_of(options)
     model = options.model and load_model(options, out)
     new = model and options.new and new_clips(options.new, out, model.recipe)
     if not model:
@@ -40,7 +42,8 @@ def predict(options, out):
             collection = inputs.collection
             shape = collection.X.shape[1], 1, collection.frame
             look_at_new(new, read_by(options), shape, options.strict)
-        model = learn(inputs.collection, inputs, recipe_of(options), options, clips)
+        given = inputs.collection, inputs, recipe_of(options), options
+        model = learn(*given, clips, end)
         say_failed(inputs.collection)
         save_model(options.save, model, out)
     if new:
