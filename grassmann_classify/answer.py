@@ -5,7 +5,6 @@ from collections import Counter
 from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import end_of
-from grassmann_classify.finding import find_clips, find_labelled
 from grassmann_classify.folder import same_file
 from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
@@ -15,6 +14,7 @@ from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import (
     choose_kernels,
+    found_clips,
     labelled_clips,
     new_clips,
     read,
@@ -57,12 +57,7 @@ def predict(options, out):
 def add(options, out):
     """Save a model that has learned the clips MORE too."""
     model = load_model(options, out)
-    out.protect(options.more, options.labels)
-    if options.labels:
-        clips, _ = find_labelled(options.more, options.labels)
-    else:
-        clips = find_clips(options.more, fewest=1)
-    out.protect_clips(clips)
+    clips, *_ = found_clips(options.more, out, model.recipe, options, fewest=1)
     check_save(options.save, out)
     look_at_new(clips, model.recipe, model.shape, options.strict)
     collection, to_code = build_to_add(model, clips, out.cache, options.strict)

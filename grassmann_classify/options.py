@@ -63,12 +63,16 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         FRAMES | LEARNING | METHODS | OUTPUT,
     ),
     "add": (
-        {"more": "class folders of more labelled clips, of known and of new classes"},
+        {
+            "more": "more labelled clips, of known and of new classes: class folders, an "
+            ".npz file of sets, or recordings"
+        },
         "Let a saved model learn more labelled clips, without choosing anything again. "
         "Clips that it has already are passed over.",
         "add more_actions --model actions.npz --save actions2.npz",
-        "--model --save --labels --out --skip --strict --features --kernel",
-        set(),
+        "--model --save --labels --label-column --group-column --out --skip --strict "
+        "--features --kernel",
+        {"--group-by"},
     ),
     "check": (
         {"data": "class folders of clips, an .npz file of sets, or recordings"},
@@ -92,6 +96,7 @@ KEPT = {  # the options that a saved model goes with
     *"model save labels out strict skip coverage no_pictures format dpi".split(),
     *"features kernel".split(),
 }
+OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 
 
 class Parser(argparse.ArgumentParser):
@@ -218,8 +223,9 @@ def _check(options):
             f"--coverage must lie between 0 and 1, got {options.coverage:g}"
         )
     if options.model:
+        kept = KEPT | OF_MORE if options.name == "add" else KEPT
         for name, default in DEFAULTS.items():
-            if name not in KEPT and getattr(options, name) != default:
+            if name not in kept and getattr(options, name) != default:
                 raise ValueError(
                     f"--{name.replace('_', '-')} and --model exclude each other: a model "
                     "keeps what it was learned with"
@@ -230,8 +236,8 @@ def _check(options):
                 f"{' '.join(options.features)}"
             )
     else:
-        _check_recordings(options)
         _check_recipe(options)
+    _check_recordings(options)
     if options.group_by is not None:
         try:
             re.compile(options.group_by)
@@ -269,17 +275,13 @@ def _check_files(options):
             more = "; --repeats 1 makes a random split" if flag == "--splits" else ""
             got = "a folder" if path.exists() else "no such file"
             raise ValueError(f"{flag} must be a file, got {path}, {got}{more}")
-    flag = "--data" if options.name == "predict" else "DIR"
-    folder = options.data
+    flag = {"predict": "--data", "add": "MORE"}.get(options.name, "DIR")
+    folder = options.more if options.name == "add" else options.data
     if folder is not None and not (folder.is_dir() or folder.is_file()):
         raise ValueError(
             f"{flag} must be a folder, an .npz file or a recording (.csv, .tsv), got "
             f"{folder}, which is not there"
         )
-    if options.name == "add":
-        folder = options.more
-        if not folder.is_dir():
-            raise ValueError(f"MORE must be a folder of labelled clips, got {folder}")
     if options.name == "predict" and options.new and not options.new.exists():
         raise ValueError(f"NEW must be there, got {options.new}")
     if options.labels and options.group_by:

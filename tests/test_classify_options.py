@@ -301,7 +301,7 @@ MISTAKES = [
     ("predict", "predict DIR --model FILE --features hog", "--features must name func"),
     ("add", "add DIR --model FILE", "the following arguments are required: --save"),
     ("add", "add DIR --save x.npz", "the following arguments are required: --model"),
-    ("add", "add FILE --model FILE --save x", "MORE must be a folder of labelled cli"),
+    ("add", "add NONE --model FILE --save x", "MORE must be a folder, an .npz file or"),
     ("add", "add DIR --model FILE --save x --p 3", "unrecognized arguments: --p 3"),
     ("check", "check DIR --save x.npz", "unrecognized arguments: --save x.npz"),
     ("cluster", "cluster DIR", "the following arguments are required: -k"),

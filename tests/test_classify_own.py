@@ -474,7 +474,10 @@ def test_the_name_of_a_kernel_is_checked_before_anything_is_read(mine, capsys):
             "--labels goes with --data",
         ),
         ("cluster flat -k 2 --p 2 3", "--p must be one with cluster"),
-        ("add labels.csv --model m.npz --save n.npz", "MORE must be a folder of"),
+        (
+            "add labels.csv --model m.npz --save n.npz --labels labels.csv",
+            "--labels goes with a folder of cl",
+        ),
         ("compare labels.csv --labels labels.csv", "--labels goes with a folder of cl"),
         ("compare flat --labels labels.csv --group-by x", "--labels and --group-by ex"),
     ],
