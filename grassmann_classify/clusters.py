@@ -13,11 +13,10 @@ from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import new_clips, recipe_of, take_given
 from grassmann_classify.reasons import BECAUSE, explained
+from grassmann_classify.settings import CLUSTERED_P
 from grassmann_classify.sheets import save_plot, save_sheet_of_clusters
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import estimators, plots
-
-USUAL_P = 6  # it found the classes of four of five labelled data sets best, of 1 to 10
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
 # in each those first that its sets explain best; reasons: [[(set, share), ...], ...], the
@@ -33,7 +32,7 @@ def cluster(options, out):
     take_given(options, clips)
     recipe = recipe_of(options)
     if options.p is None:
-        recipe = replace(recipe, p=USUAL_P, fewer=True)
+        recipe = replace(recipe, p=CLUSTERED_P, fewer=True)
     strict = options.strict or not (options.data.is_dir() or options.skip)
     seen = look(clips, recipe, strict, options.skip)
     collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
@@ -51,9 +50,9 @@ def cluster(options, out):
     header = ["clip", "cluster", "because", "failed"]
     path = write_rows(out, "clusters.csv", header, rows)
     p = collection.X.shape[2]
-    tell(f"{plural(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
-    tell("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
-    notes = [*_notes(found, names, p)]
+    sizes = " + ".join(map(str, np.bincount(found.number)[1:]))
+    what = f"{plural(len(names), 'set')} as subspaces of dimension {p}, in clusters of"
+    notes = [f"{what} {sizes}", *_notes(found, names, p)]
     for text in notes:
         tell(text)
     sheets = {}

@@ -8,8 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, OPTIONS
-from grassmann_classify.messages import printable
+from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, INSTEAD, OPTIONS
+from grassmann_classify.messages import meant, printable
 from grassmann_classify.settings import RULES, USUAL_P, check_value, is_own
 
 INSTALLED = "grassmann-classify"
@@ -116,9 +116,14 @@ def parse(arguments, prog=INSTALLED):
     if name not in COMMANDS:
         Parser(prog).error(
             f"the first word must be a command, {', '.join(COMMANDS)}, got {name!r}"
+            f"{meant(name, COMMANDS)}"
         )
     parser = parser_of(name, prog)
-    options = parser.parse_args(others)
+    options, unknown = parser.parse_known_args(others)
+    if unknown:
+        flags = [flag for of in flags_of(name).values() for flag in of]
+        hint = meant(unknown[0].partition("=")[0], flags)
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     options.name = name
     for field, default in DEFAULTS.items():
         if not hasattr(options, field):
@@ -175,9 +180,7 @@ def parser_of(name, prog=INSTALLED, everything=False):
         hidden = not everything and subject != first[0]
         group = parser.add_argument_group(subject)
         for flag in flags:
-            keywords = OPTIONS[flag]
-            if name == "add" and flag in ("--model", "--save"):
-                keywords = {**keywords, "required": True}
+            keywords = OPTIONS[flag] | INSTEAD.get(name, {}).get(flag, {})
             if hidden:
                 keywords = {**keywords, "help": argparse.SUPPRESS}
             group.add_argument(flag, *ALSO.get(flag, []), **keywords)
@@ -308,13 +311,12 @@ def _check_recordings(options):
 
 def _check_recipe(options):
     """What lies between frames and subspaces."""
-    if options.name == "cluster" or options.arma:
-        why = "--arma" if options.arma else "cluster, because nothing chooses"
+    if options.arma:
         for name in ("p", "stack", "features"):
             values = getattr(options, name) or []
             if len(values) > 1:
                 raise ValueError(
-                    f"--{name} must be one with {why}, got {' '.join(map(str, values))}"
+                    f"--{name} must be one with --arma, got {' '.join(map(str, values))}"
                 )
     if options.spectrum and (options.arma or options.rank != "raise"):
         raise ValueError("--spectrum excludes --arma and --rank warn or pad")

@@ -303,7 +303,9 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
         assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
     printed = capsys.readouterr()
-    assert f"in clusters of\n  {sizes}\n" in printed.out
+    said = f"as subspaces of dimension 6, in clusters of {sizes}\n"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert said in printed.out and said.strip() in page
     assert "29 clips, " in printed.err and "class" not in printed.err
     left = {path.name for path in (tmp_path / "out").iterdir()}
     pictures = {"clusters.png", "map.png"}

@@ -207,6 +207,14 @@ def test_help_is_a_page_of_the_most_used_options_and_help_all_has_every_one(
         assert not named or len(lines) <= 2 + alone, words
 
 
+def test_help_of_cluster_tells_of_no_choice():
+    """Nothing chooses there: each option takes one value, and names its default."""
+    text = parser_of("cluster", everything=True).format_help()
+    assert not re.search("chosen|choose|splits|folds|several to", text)
+    for flag in ("--p P", "--stack M", "--features NAME"):
+        assert re.search(rf"^  {flag} +\w", text, re.MULTILINE)
+
+
 def test_each_option_is_one_of_some_command_and_each_says_what_it_is_for():
     flags = {flag for name in COMMANDS for of in flags_of(name).values() for flag in of}
     assert {*OPTIONS} == flags
@@ -260,7 +268,23 @@ MISTAKES = [
     ("compare", "compare", "the following arguments are required: DIR"),
     ("compare", "compare DIR --fly", "unrecognized arguments: --fly"),
     ("compare", "compare DIR --predict DIR", "unrecognized arguments: --predict DIR"),
-    ("compare", "compare DIR --method gsc", "unrecognized arguments: --method gsc"),
+    (
+        "",
+        "comapre DIR",
+        "the first word must be a command, compare, predict, add, check, cluster, got "
+        "'comapre' (did you mean compare?)",
+    ),
+    (
+        "compare",
+        "compare DIR --method gsc",
+        "unrecognized arguments: --method gsc (did you mean --methods?)",
+    ),
+    (
+        "compare",
+        "compare DIR --neighbours=5",
+        "unrecognized arguments: --neighbours=5 (did you mean --neighbors?)",
+    ),
+    ("cluster", "cluster DIR -k 2 --recipe x", "unrecognized arguments: --recipe x;"),
     ("compare", "compare DIR --p x", "argument --p: invalid int value: 'x'"),
     ("compare", "compare DIR --format gif", "argument --format: invalid choice: 'gif'"),
     (
@@ -307,7 +331,7 @@ MISTAKES = [
     ("cluster", "cluster DIR", "the following arguments are required: -k"),
     ("cluster", "cluster DIR -k 0", "-k must be at least 1, got 0"),
     ("cluster", "cluster DIR -k 2 --labels FILE", "unrecognized arguments: --labels"),
-    ("cluster", "cluster DIR -k 2 --p 2 3", "--p must be one with cluster, because no"),
+    ("cluster", "cluster DIR -k 2 --p 2 3", "unrecognized arguments: 3"),
 ]
 
 
