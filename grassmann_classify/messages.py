@@ -56,8 +56,9 @@ def meant(word, known):
     >>> meant("--neighbours", ["--neighbors", "--lam"]), meant("--fly", ["--lam"])
     (' (did you mean --neighbors?)', '')
     """
-    found = difflib.get_close_matches(word, known, 1, 0.7)
-    return f" (did you mean {found[0]}?)" if found else ""
+    named = {one.lstrip("-"): one for one in known}
+    found = difflib.get_close_matches(word.lstrip("-"), named, 1, 0.65)
+    return f" (did you mean {named[found[0]]}?)" if found else ""
 
 
 def plural(number, thing):

@@ -121,8 +121,7 @@ def parse(arguments, prog=INSTALLED):
     parser = parser_of(name, prog)
     options, unknown = parser.parse_known_args(others)
     if unknown:
-        flags = [flag for of in flags_of(name).values() for flag in of]
-        hint = meant(unknown[0].partition("=")[0], flags)
+        hint = meant(unknown[0].partition("=")[0], parser._option_string_actions)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     options.name = name
     for field, default in DEFAULTS.items():

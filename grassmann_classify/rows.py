@@ -202,11 +202,11 @@ def check_asked(first_words, names):
     """ValueError unless a row of these names begins with each of the words."""
     for first in first_words or []:
         if not any(asked_for(name, [first]) for name in names):
-            known = [slug(short(name)) for name in names]
-            known += [one.partition("_")[0] for one in known]
+            known = [short(name).lower() for name in names]
+            known += [re.split("[ :,]", one)[0] for one in known]
             raise ValueError(
                 f"--methods must hold the first words of rows, got {first!r}"
-                f"{meant(slug(first), known)}; the rows are: "
+                f"{meant(first.lower(), known)}; the rows are: "
                 f"{'; '.join(map(short, names))}"
             )
 

@@ -1235,7 +1235,7 @@ def test_what_does_not_go_together_is_said_at_once(
 def test_a_row_that_is_not_there_is_named_with_those_that_are(data):
     with pytest.raises(
         SystemExit,
-        match="got 'gsx'; the rows are: frames: SVM; mean frame: SVM; mean and spread: SVM",
+        match=r"got 'gsx' \(did you mean gsc\?\); the rows are: frames: SVM; mean frame",
     ):
         command(data, "compare", data / "data", "--methods", "gsc,gsx")
     with pytest.raises(SystemExit, match="vote"):

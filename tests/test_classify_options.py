@@ -284,6 +284,11 @@ MISTAKES = [
         "compare DIR --neighbours=5",
         "unrecognized arguments: --neighbours=5 (did you mean --neighbors?)",
     ),
+    (
+        "compare",
+        "compare DIR --no-kernel",
+        "unrecognized arguments: --no-kernel (did you mean --no-kernels?)",
+    ),
     ("cluster", "cluster DIR -k 2 --recipe x", "unrecognized arguments: --recipe x;"),
     ("compare", "compare DIR --p x", "argument --p: invalid int value: 'x'"),
     ("compare", "compare DIR --format gif", "argument --format: invalid choice: 'gif'"),
