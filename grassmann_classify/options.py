@@ -27,6 +27,7 @@ OVERVIEW = """\
 DIR holds a folder for each class, and these hold clips: videos (.mp4, .avi, ...), arrays
 (.npy, .npz, .mat), images of several frames (.gif, .tif), or folders of images. Results
 go to the folder out: a table, predictions, pictures, and report.html, a page to show.
+What is found is printed to stdout, progress and advice to stderr (2>/dev/null: silent).
 
 The options of each command, with an example: {prog} compare --help"""
 

@@ -1,5 +1,7 @@
 """A first look, splits shared by processes, and what a stop leaves behind."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -19,6 +21,7 @@ from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
 from grassmann_classify.descriptors import shortened
 from grassmann_classify.evaluation import evaluate
+from grassmann_classify.model import fit
 from grassmann_classify.recipes import recipes_of
 from grassmann_classify.search import ALL_RIGHT
 from grassmann_classify.sets import Inputs
@@ -138,6 +141,23 @@ def test_seconds_bound_all_splits(tmp_path, capsys):
     printed = capsys.readouterr().out
     how_far = f"after {kept['splits_done']} of 60 splits"
     assert (how_far if kept["splits_done"] else "provisional: one split") in printed
+
+
+def test_results_alone_go_to_stdout_and_a_program_may_silence_the_rest(tmp_path, capfd):
+    path = file_of(tmp_path, 1)
+    sets, label = clips_of()
+    words = ["--methods", "nearest,gsc", "--C", "1", "--recipe", "plain"]
+    words += ["--no-pictures", "--p", "2", "--out", str(tmp_path / "out")]
+    with contextlib.redirect_stderr(io.StringIO()):
+        fit(sets, label, settings=Settings(methods=["nearest"], kernels=False))
+        for name in ("compare", "predict", "check"):
+            given = ["predict", path, "--data"] if name == "predict" else [name]
+            asked = words[4:] if name == "check" else words
+            main([*given, path, *asked])
+    out, err = capfd.readouterr()
+    assert not err
+    assert [line for line in out.splitlines() if "accuracy in %" in line]
+    assert "reading" not in out and "split 1 of" not in out and "sets to" not in out
 
 
 # --------------------------------------------------------------------------- processes
