@@ -50,6 +50,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         held = dict(attributes)
+        if tag in ("br", "wbr"):
+            self.handle_data("; " if tag == "br" and "table" in self.tags else "")
+            return
         self.links += [held[name] for name in ("src", "href") if name in held]
         self.tags.append(tag)
         if tag == "tr":
@@ -277,3 +280,11 @@ def test_whatever_a_page_is_told_is_text(tmp_path):
     assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
     assert page.rows == [[HOSTILE], [HOSTILE]]
     assert page.texts["p"][1] == f"{HOSTILE}: map.pdf"
+
+
+def test_each_reason_has_a_line_and_names_end_one_at_their_marks(tmp_path):
+    report = Report("a", "b")
+    report.table(["because"], [["run/take_1.avi 0.5; a<b/2 0.2"]])
+    (table,) = report.parts
+    reasons = "run/<wbr>take_<wbr>1.avi 0.5<br>a&lt;b/<wbr>2 0.2"
+    assert f"<td>{reasons}</td>" in table
