@@ -1693,6 +1693,18 @@ def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
     assert [row[0][1].split("\n")[1] for row in shown[0]] == order
 
 
+def test_captions_call_a_class_that_is_a_number_so(data, monkeypatch):
+    shown = sheets_drawn(monkeypatch)
+    for label, number in {"run": "3", "walk": "10"}.items():
+        (data / "data" / label).rename(data / "data" / number)
+    given = ["predict", data / "new", "--data", data / "data", "--out", data / "out"]
+    main([*map(str, given), "--methods", "gsc", "--dpi", "30", "--skip"])
+    (rows,) = shown
+    captions = [cell[1] for row in rows for cell in row if cell is not None]
+    assert len(captions) > len(rows) > 1
+    assert all(re.match(r"class (3|10)( [\d.e-]+)?\n", one) for one in captions)
+
+
 def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):
     shown = sheets_drawn(monkeypatch)
     folder = str(data / "data")
