@@ -553,7 +553,7 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
 
 def test_a_method_that_failed_everywhere_is_not_the_best():
     """The picture of wrong answers is that of a method which has some."""
-    failed = {"accuracy": np.nan, "failed": "no room", "predicted": None}
+    failed = {"accuracy": np.nan, "failed": "disk full", "predicted": None}
     wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
     for one in (failed, wrong):
         one["reasons"] = None

@@ -233,16 +233,18 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     data, monkeypatch, capsys
 ):
     def broken(*_, **__):
-        raise ValueError("no\nroom")
+        raise ValueError("disk\nfull")
 
     monkeypatch.setattr(plots, "plot_sheet", broken)
     monkeypatch.setattr(plots, "plot_gram", broken)
     page = page_of(data, "compare", "--repeats", "2", *FEW, "--p", "2")
     said = capsys.readouterr().err
-    assert "no picture gram: no room\n" in said and "no picture wrong: no room" in said
+    assert (
+        "no picture gram: disk full\n" in said and "no picture wrong: disk full" in said
+    )
     assert (data / "out" / "map.png").read_bytes() in page.pictures
     page_of(data, "cluster", "-k", "2")
-    assert "no picture clusters: no room" in capsys.readouterr().err
+    assert "no picture clusters: disk full" in capsys.readouterr().err
 
 
 def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
