@@ -97,6 +97,8 @@ def found_clips(path, out, how, options, needs_splits=False, fewest=2):
         )
     else:
         clips, given = load_npz(path, how.key, needs_splits, how.axes)
+    if not clips:
+        raise ValueError(f"{options.labels or path} must label a clip, got none")
     out.protect_clips(clips)
     return with_bases(clips, how.key), given, columns
 
