@@ -37,11 +37,14 @@ def cluster(options, out):
     seen = look(clips, recipe, strict, options.skip)
     collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
     names = collection.names
+    X = collection.X
+    if options.p is None:  # all subspaces of p = d are the same
+        X = np.ascontiguousarray(X[:, :, : max(1, X.shape[1] // 2)])
     if len(names) < max(2, options.k):
         raise ValueError(
             f"-k {options.k} needs {max(2, options.k)} sets, got {len(names)}"
         )
-    found = clusters_of(collection.X, options.k, options.seed)
+    found = clusters_of(X, options.k, options.seed)
     rows = [
         [name, number, explained(names, reasons), ""]
         for name, number, reasons in zip(names, found.number, found.reasons)
@@ -49,7 +52,7 @@ def cluster(options, out):
     rows += [[name, "", "", why] for name, why in collection.unread.items()]
     header = ["clip", "cluster", "because", "failed"]
     path = write_rows(out, "clusters.csv", header, rows)
-    p = collection.X.shape[2]
+    p = X.shape[2]
     sizes = " + ".join(map(str, np.bincount(found.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces of dimension {p}, in clusters of"
     notes = [f"{what} {sizes}", *_notes(found, names, p)]
@@ -76,7 +79,8 @@ def _notes(found, names, p):
     """What makes clusters mean little."""
     if found.K.min() >= p * (1 - ALIKE):
         yield (
-            f"all sets are the same subspace of dimension {p}: nothing tells clusters apart"
+            f"all sets are the same subspace of dimension {p}: nothing tells clusters apart; "
+            "a smaller --p, or --stack, may"
         )
     elif len(found.alone):
         listed = first_of([names[i] for i in found.alone], ", ")

@@ -319,7 +319,8 @@ INSTEAD = {  # of OPTIONS, for a command that chooses nothing
     },
     "cluster": {
         "--p": _option(
-            f"dimension of the subspaces (default: {CLUSTERED_P}; with --arma {USUAL_P})",
+            f"dimension of the subspaces (default: {CLUSTERED_P}, at most half of the "
+            f"features; with --arma {USUAL_P})",
             nargs=1,
         ),
         "--features": _option(

@@ -303,6 +303,22 @@ def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
         main(["compare", "day.csv"])
 
 
+def test_clusters_of_few_channels_are_told_apart(here, capsys):
+    """The usual dimension would be that of all channels, and all sets the same."""
+    rng = np.random.default_rng(0)
+    (here / "flat").mkdir()
+    for k in range(12):
+        rows = signal([*DIRECTIONS][k % 3], 30, rng)
+        write_table(here / "flat" / f"{k:02}.csv", rows, "ax,ay,az")
+    main(["cluster", "flat", "-k", "3", "--no-pictures"])
+    assert (
+        "subspaces of dimension 1, in clusters of 4 + 4 + 4\n"
+        in capsys.readouterr().out
+    )
+    main(["cluster", "flat", "-k", "3", "--no-pictures", "--p", "3"])
+    assert "apart; a smaller --p, or --stack, may" in capsys.readouterr().out
+
+
 # ------------------------------------------------------------------ arrays of channels
 
 
