@@ -103,6 +103,10 @@ OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 class Parser(argparse.ArgumentParser):
     """Mistakes in a line, which names the command's --help."""
 
+    def hint(self, word, *_):
+        """At the option that is most like this word."""
+        return meant(word.partition("=")[0], self._option_string_actions)
+
     def error(self, message):
         told = printable(message, but="")
         self.exit(2, f"{self.prog}: error: {told}; see {self.prog} --help\n")
@@ -122,8 +126,9 @@ def parse(arguments, prog=INSTALLED):
     parser = parser_of(name, prog)
     options, unknown = parser.parse_known_args(others)
     if unknown:
-        hint = meant(unknown[0].partition("=")[0], parser._option_string_actions)
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        parser.error(
+            f"unrecognized arguments: {' '.join(unknown)}{parser.hint(*unknown)}"
+        )
     options.name = name
     for field, default in DEFAULTS.items():
         if not hasattr(options, field):

@@ -1213,7 +1213,10 @@ def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):
         ("predict NEW --model M --save N", "--save and --model exclude each other"),
         ("predict NEW --model M --size 8 8", "--size and --model exclude each other"),
         ("add NEW --model M", "the following arguments are required: --save"),
-        ("add NONE --model M --save N", "MORE must be a folder, an .npz file or a reco"),
+        (
+            "add NONE --model M --save N",
+            "MORE must be a folder, an .npz file or a reco",
+        ),
         (
             "compare DIR --methods ,",
             "--methods must hold the first words of rows, got none",

@@ -266,7 +266,8 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
     said, err = capsys.readouterr()
     assert "84 sets more, 3 classes" in said
     assert "1 recording of 480 rows: 12 stretches of one activity and subject" in err
-    more, whole = load("more.npz"), load("both.npz")
+    more = load("more.npz")
+    whole = load("both.npz")
     np.testing.assert_array_equal(more.points, whole.points)
     for name in ("names", "clips", "groups"):
         assert getattr(more, name) == getattr(whole, name)
