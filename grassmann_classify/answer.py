@@ -4,7 +4,7 @@ from collections import Counter
 
 from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
-from grassmann_classify.finding import find_clips, find_labelled
+from grassmann_classify.evaluation import end_of
 from grassmann_classify.folder import same_file
 from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
@@ -14,6 +14,7 @@ from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import (
     choose_kernels,
+    found_clips,
     labelled_clips,
     new_clips,
     read,
@@ -28,6 +29,7 @@ from grassmann_sc import checks, files
 
 def predict(options, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
+    end = end_of(options)
     model = options.model and load_model(options, out)
     new = model and options.new and new_clips(options.new, out, model.recipe)
     if not model:
@@ -40,7 +42,8 @@ def predict(options, out):
             collection = inputs.collection
             shape = collection.X.shape[1], 1, collection.frame
             look_at_new(new, read_by(options), shape, options.strict)
-        model = learn(inputs.collection, inputs, recipe_of(options), options, clips)
+        given = inputs.collection, inputs, recipe_of(options), options
+        model = learn(*given, clips, end)
         say_failed(inputs.collection)
         save_model(options.save, model, out)
     if new:
@@ -54,12 +57,7 @@ def predict(options, out):
 def add(options, out):
     """Save a model that has learned the clips MORE too."""
     model = load_model(options, out)
-    out.protect(options.more, options.labels)
-    if options.labels:
-        clips, _ = find_labelled(options.more, options.labels)
-    else:
-        clips = find_clips(options.more, fewest=1)
-    out.protect_clips(clips)
+    clips, *_ = found_clips(options.more, out, model.recipe, options, fewest=1)
     check_save(options.save, out)
     look_at_new(clips, model.recipe, model.shape, options.strict)
     collection, to_code = build_to_add(model, clips, out.cache, options.strict)

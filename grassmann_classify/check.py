@@ -15,7 +15,7 @@ import grassmann_sc as core
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies_of
-from grassmann_classify.evaluation import evaluate
+from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
@@ -45,6 +45,7 @@ Found = namedtuple("Found", "n how worse both odd pairs")
 
 def check(options, out):
     """Write suspects.csv, copies.csv and a sheet of the first suspects."""
+    end = end_of(options)
     clips, _ = labelled_clips(options, out, needs_splits=False)
     inputs = read(options, out, clips)
     collection = inputs.collection
@@ -58,7 +59,7 @@ def check(options, out):
     _tell_first(f"{plural(len(pairs), 'pair')} of copies", map(_pair_in_words, pairs))
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(collection, inputs, options)
+    suspects = suspects_among(collection, inputs, options, end)
     rows = _rows_of(suspects, collection, odd)
     path = write_rows(
         out,
@@ -183,8 +184,12 @@ def accusing(reasons, suspects):
     ]
 
 
-def suspects_among(collection, inputs, settings):
-    """The Suspects among the labels of a Collection, by gSC with what it chooses."""
+def suspects_among(collection, inputs, settings, end=None):
+    """The Suspects among the labels of a Collection, by gSC with what it chooses.
+
+    end: of the search, as evaluate has it.
+    """
+    end = end_of(settings) if end is None else end
     n = len(collection.label)
     classes, place = np.unique(collection.label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
@@ -197,7 +202,8 @@ def suspects_among(collection, inputs, settings):
         rows = every_method(inputs)(*arguments)
         return [row for row in rows if row.name.startswith("gSC, labelled")]
 
-    (row,) = evaluate(inputs, place, group, *split, methods, settings)
+    (row,) = evaluate(inputs, place, group, *split, methods, settings, end=end)
+    say_if_over(settings, end)
     if row.failed:
         raise ValueError(f"{row.method.name} failed: {row.failed}")
     name = row.chosen.get("recipe")

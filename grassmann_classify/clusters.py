@@ -1,7 +1,6 @@
 """Clips without labels in clusters: the command cluster."""
 
 from collections import namedtuple
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,11 +12,10 @@ from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import new_clips, recipe_of, take_given
 from grassmann_classify.reasons import BECAUSE, explained
+from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.sheets import save_plot, save_sheet_of_clusters
 from grassmann_classify.spreadsheets import write_rows
-from grassmann_sc import estimators, plots
-
-USUAL_P = 6  # it found the classes of four of five labelled data sets best, of 1 to 10
+from grassmann_sc import estimators, plots, subspaces
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
 # in each those first that its sets explain best; reasons: [[(set, share), ...], ...], the
@@ -32,17 +30,20 @@ def cluster(options, out):
     clips = new_clips(options.data, out, options)
     take_given(options, clips)
     recipe = recipe_of(options)
-    if options.p is None:
-        recipe = replace(recipe, p=USUAL_P, fewer=True)
     strict = options.strict or not (options.data.is_dir() or options.skip)
     seen = look(clips, recipe, strict, options.skip)
     collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
     names = collection.names
+    X = collection.X
+    kind = f"of dimension {X.shape[2]}"
+    if options.p is None and collection.spectra:
+        X = subspaces.weighted(*collection.spectra, CLUSTERED)
+        kind = f"weighted by spectrum {CLUSTERED:g}"
     if len(names) < max(2, options.k):
         raise ValueError(
             f"-k {options.k} needs {max(2, options.k)} sets, got {len(names)}"
         )
-    found = clusters_of(collection.X, options.k, options.seed)
+    found = clusters_of(X, options.k, options.seed)
     rows = [
         [name, number, explained(names, reasons), ""]
         for name, number, reasons in zip(names, found.number, found.reasons)
@@ -50,17 +51,15 @@ def cluster(options, out):
     rows += [[name, "", "", why] for name, why in collection.unread.items()]
     header = ["clip", "cluster", "because", "failed"]
     path = write_rows(out, "clusters.csv", header, rows)
-    p = collection.X.shape[2]
-    tell(f"{plural(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
-    tell("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
-    notes = [*_notes(found, names, p)]
+    sizes = " + ".join(map(str, np.bincount(found.number)[1:]))
+    what = f"{plural(len(names), 'set')} as subspaces {kind}"
+    notes = [f"{what}, in clusters of {sizes}", *_notes(found, names)]
     for text in notes:
         tell(text)
     sheets = {}
     if not options.no_pictures:
-        title = f"{plural(len(names), 'set')}, p = {p}"
         of_set = [f"cluster {k}" for k in found.number]
-        save_plot(out, options, "map", title, plots.plot_map, found.K, of_set)
+        save_plot(out, options, "map", what, plots.plot_map, found.K, of_set)
         sheets = save_sheet_of_clusters(out, options, clips, collection, found)
     report = report_on(options, options.data, "clusters of clips")
     report.section("Clusters")
@@ -73,11 +72,12 @@ def cluster(options, out):
     say_failed(collection)
 
 
-def _notes(found, names, p):
+def _notes(found, names):
     """What makes clusters mean little."""
-    if found.K.min() >= p * (1 - ALIKE):
+    if found.K.min() >= found.K.max() * (1 - ALIKE):
         yield (
-            f"all sets are the same subspace of dimension {p}: nothing tells clusters apart"
+            "all sets are the same subspace: nothing tells clusters apart; a smaller --p, "
+            "or --stack, may"
         )
     elif len(found.alone):
         listed = first_of([names[i] for i in found.alone], ", ")
@@ -88,7 +88,7 @@ def _notes(found, names, p):
 
 
 def clusters_of(X, n_clusters, seed):
-    """The Clusters of subspaces X (n, d, p), by estimators.SubspaceClustering.
+    """The Clusters of subspaces X (n, d, p), or weighted, by estimators.SubspaceClustering.
 
     The share of two sets is the edge between them in its graph.
     """

@@ -1,6 +1,5 @@
 """How well each row tells the classes of labelled clips apart: the command compare."""
 
-import math
 import sys
 import time
 from collections import namedtuple
@@ -11,7 +10,7 @@ import numpy as np
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.curves import save_curves
-from grassmann_classify.evaluation import first_look, run_splits
+from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.reading import choose_kernels, labelled_clips, read, splits_of
@@ -53,9 +52,7 @@ def compare(options, out):
     A first look at one split comes first. What is left behind is whole after each
     split; Ctrl-C, or the end of --seconds, leaves it as it is.
     """
-    end = math.inf
-    if options.seconds is not None:
-        end = time.perf_counter() + options.seconds
+    end = end_of(options)
     clips, given = labelled_clips(options, out, needs_splits=not options.splits)
     inputs = read(options, out, clips, later=True)
     choose_kernels(options, inputs)
@@ -66,7 +63,7 @@ def compare(options, out):
         to_stderr(text)
     run = Run(options, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
-    done = first_look(collection, inputs, pairs, every_method(inputs), options)
+    done = first_look(collection, inputs, pairs, every_method(inputs), options, end)
     jobs = options.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
@@ -85,8 +82,8 @@ def compare(options, out):
     except KeyboardInterrupt:
         to_stderr("stopped")
     inputs.folder = None  # it was the team's, and is gone
-    if time.perf_counter() > end and n_done < len(pairs):
-        to_stderr(f"{options.seconds:g} seconds are over: {_how_far(pairs, n_done)}")
+    if n_done < len(pairs):
+        say_if_over(options, end)
     if not done.results:
         raise KeyboardInterrupt
     _print(run, done, n_done)

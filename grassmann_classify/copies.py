@@ -14,7 +14,9 @@ AROUND = 4  # if they are as much nearer than the sets that are so many'th to ei
 SPECTRUM = 1 / 2  # of weighted subspaces: a new encoding changes faint directions alone
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
-EXACT = 1e-6  # of the squared distance of orthogonal subspaces: rounding
+# of the squared distance of orthogonal subspaces: rounding, by the bytes of a number.
+# Two of many windows of three channels may be nearer than a larger bound
+EXACT = {4: 1e-6, 8: 1e-10}
 
 # i < j: indices of sets; why: in words; same: are they the same, not only alike?
 Copy = namedtuple("Copy", "i j why same")
@@ -62,6 +64,7 @@ def _with_shared(found, sets, clip):
 def _near(K):
     """{(i, j): Copy} of the subspaces that are the same, or nearly, by their Gram matrix."""
     norm2 = K.diagonal().mean()
+    exact = EXACT[K.dtype.itemsize] * norm2
     square = np.maximum(norm2 - K, 0)
     np.fill_diagonal(square, np.inf)
     around = np.sort(square, axis=1)[:, : min(AROUND, len(K) - 1)]
@@ -69,10 +72,8 @@ def _near(K):
     beside = np.minimum(around[:, -1:], around[:, -1])
     near = NEAR**2 * np.minimum(median, beside)
     found = {}
-    for i, j in np.argwhere(
-        np.triu(square <= np.maximum(near, EXACT * norm2))
-    ).tolist():
-        same = bool(square[i, j] <= EXACT * norm2)
+    for i, j in np.argwhere(np.triu(square <= np.maximum(near, exact))).tolist():
+        same = bool(square[i, j] <= exact)
         why = "the same subspace" if same else "nearly the same subspace"
         found[i, j] = Copy(i, j, why, same)
     return found

@@ -44,6 +44,22 @@ VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
 Progress = namedtuple("Progress", "results train test codes")
 
 
+def end_of(settings):
+    """The time.perf_counter() at which settings.seconds from now are over."""
+    return time.perf_counter() + (
+        math.inf if settings.seconds is None else settings.seconds
+    )
+
+
+def say_if_over(settings, end):
+    """Say that a search was cut, if its end has come."""
+    if time.perf_counter() > end:
+        to_stderr(
+            f"{settings.seconds:g} seconds are over: splits, rows and settings that had "
+            "not begun are left out"
+        )
+
+
 def evaluate(
     inputs,
     label,
@@ -53,7 +69,7 @@ def evaluate(
     methods_of,
     settings,
     smallest=None,
-    seconds=None,
+    end=None,
     quick=False,
 ):
     """The Outcome of each method on a split; if one fails, the others go on.
@@ -61,12 +77,11 @@ def evaluate(
     The last two are votes: of all candidates of the coding methods, and of the other
     methods on Gram matrices. They need a test part. The labels of the test part are not
     used. smallest: the least number of training sets in a fold of any split; None: in
-    this split. seconds: after these, or those of settings, no method begins, but for
-    the first, and no search goes on. quick: only methods on features or the projection
-    kernel, without repeated folds.
+    this split. end: the time.perf_counter() after which no method begins, but for the
+    first, and no search goes on; None: that of settings, from now. quick: only methods
+    on features or the projection kernel, without repeated folds.
     """
-    seconds = settings.seconds if seconds is None else seconds
-    end = math.inf if seconds is None else time.perf_counter() + seconds
+    end = end_of(settings) if end is None else end
     label = label.copy()
     label[test] = label[train[0]]
     repeated, n_repeats = folds_of_split(label, group, train, settings)
@@ -213,7 +228,7 @@ def _splits(collection, inputs, pairs, groups, methods_of, settings):
     return Splits(*of_all, methods_of, settings, smallest)
 
 
-def records_of_split(given, i, seconds=None, quick=False):
+def records_of_split(given, i, seconds, quick=False):
     """(Name, record as Progress has it, {name: array} of codes) of each method on a split."""
     train, test = given.pairs[i]
     classes = given.classes
@@ -227,7 +242,7 @@ def records_of_split(given, i, seconds=None, quick=False):
         given.methods_of,
         given.settings,
         given.smallest,
-        seconds,
+        time.perf_counter() + seconds,
         quick,
     ):
         shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
@@ -252,17 +267,18 @@ def records_of_split(given, i, seconds=None, quick=False):
         yield outcome.method.name, record, codes
 
 
-def first_look(collection, inputs, pairs, methods_of, settings):
+def first_look(collection, inputs, pairs, methods_of, settings, end=math.inf):
     """The Progress of the first split by methods that take seconds, quickly tuned.
 
-    No row begins after LOOK seconds.
+    No row but the first begins after LOOK seconds, or after the time end.
     """
     pairs = tuning.check_splits(pairs, len(collection.label))[:1]
     groups = [of_set for of_set, _ in kept_of_splits(collection, pairs)]
     given = _splits(collection, inputs, pairs, groups, methods_of, settings)
     results = {}
     codes = {}
-    for name, record, of_row in records_of_split(given, 0, LOOK, quick=True):
+    seconds = min(LOOK, end - time.perf_counter())
+    for name, record, of_row in records_of_split(given, 0, seconds, quick=True):
         results[name] = [record]
         codes |= of_row
     # in the order of the table

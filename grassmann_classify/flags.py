@@ -9,6 +9,7 @@ from argparse import BooleanOptionalAction
 from pathlib import Path
 
 from grassmann_classify.settings import (
+    CLUSTERED,
     DESCRIPTORS,
     DPI,
     FORMATS,
@@ -303,6 +304,38 @@ OPTIONS = {
         "iterations of dictionary learning (default: %(default)s)", type=int, default=3
     ),
     "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
+}
+INSTEAD = {  # of OPTIONS, for a command that chooses nothing
+    "add": {
+        "--model": {"required": True},
+        "--save": {"required": True},
+        "--label-column": _option("of long recordings (.csv): the column of labels"),
+        "--group-column": _option("with it, the column of groups, as persons"),
+        "--group-by": _option("take a clip's group from its file name"),
+        "--strict": _option(
+            "stop at the first clip that cannot be used (default: leave it out)"
+        ),
+        "--features": _option("your package.module:function that the model may run"),
+    },
+    "cluster": {
+        "--p": _option(
+            f"dimension of the subspaces (default: all directions, weighted by spectrum "
+            f"1/{1 / CLUSTERED:g}; with --arma {USUAL_P})",
+            nargs=1,
+        ),
+        "--features": _option(
+            "raw, hog, lbp, lbp_top, gei, or your package.module:function (default: raw)",
+            nargs=1,
+        ),
+        "--center": _option(
+            "remove the mean frame of each set first (default: do not)"
+        ),
+        "--stack": _option(
+            "stack each frame with the M - 1 that follow it (default: 1)", nargs=1
+        ),
+        "--run": _option("cut each clip into sets of N frames"),
+        "--seed": _option("seed of the clusters (default: %(default)s)"),
+    },
 }
 ALSO = {"--run": ["--window"]}  # other names of options
 DEFAULTS = {

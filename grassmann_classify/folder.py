@@ -167,8 +167,8 @@ class Results:
 
 
 def is_one(folder):
-    """Is this a folder of results?"""
-    return (folder / OURS).is_dir()
+    """Is this a folder of results, as far as it may be looked into?"""
+    return os.path.isdir(folder / OURS)
 
 
 def wrote(path, listed):
@@ -190,7 +190,7 @@ def same_file(path, others):
 def listed_in(folder):
     """{name: digests} of what runs wrote into this folder, as long as it lies here."""
     path = folder / OURS / LIST
-    if not path.is_file():  # a pipe would never end
+    if not os.path.isfile(path):  # a pipe would never end
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -267,7 +267,8 @@ def _lost(clips, seen):
             example = seen.why[(avoidable or lost)[0]]
             part = "all" if whole else f"{len(lost)} of"
             share = f"{part} {len(names)} clips" if len(names) > 1 else "its one clip"
-            lines[whole].append(f"  {label}: {share}, as {example}")
+            of_class = "" if label is None else f"{label}: "
+            lines[whole].append(f"  {of_class}{share}, as {example}")
     return lines[True] + lines[False]
 
 

@@ -1,5 +1,6 @@
 """Words for people: what a command prints, and its errors in a line each."""
 
+import difflib
 import sys
 import unicodedata
 import warnings
@@ -47,6 +48,17 @@ def one_line(program):
         sys.exit(
             f"{program}: stopped; the next run starts from the subspaces that were built"
         )
+
+
+def meant(word, known):
+    """A hint at the one of these that is most like a misspelt word, or "".
+
+    >>> meant("--neighbours", ["--neighbors", "--lam"]), meant("--fly", ["--lam"])
+    (' (did you mean --neighbors?)', '')
+    """
+    named = {one.lstrip("-"): one for one in known}
+    found = difflib.get_close_matches(word.lstrip("-"), named, 1, 0.65)
+    return f" (did you mean {named[found[0]]}?)" if found else ""
 
 
 def plural(number, thing):

@@ -23,7 +23,7 @@ from grassmann_classify.clips import (
     in_both,
     pictures_of,
 )
-from grassmann_classify.evaluation import evaluate
+from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
 from grassmann_classify.messages import plural, to_stderr, told
 from grassmann_classify.own import own
@@ -164,19 +164,21 @@ def everything(n):
     return tuning.Split(np.arange(n), np.arange(0))
 
 
-def learn(collection, inputs, recipe, settings, clips=()):
+def learn(collection, inputs, recipe, settings, clips=(), end=None):
     """The Model of the row that answers, rows.most_telling, on all sets of a Collection.
 
     Its coder is the best row that codes, of plain subspaces if none is asked for. clips:
-    those of the sets, of which the Model keeps small images.
+    those of the sets, of which the Model keeps small images. end: of the search, as
+    evaluate has it.
     """
+    end = end_of(settings) if end is None else end
     n = len(collection.label)
     label = files.labels_to_keep(collection.label, n, "sets")
     place = np.unique(label, return_inverse=True)[1]
     split = everything(n)
     (group,) = say_kept_together(collection, [split])
     data = inputs, place, group, split
-    rows, failed = _succeeded(*data, settings)
+    rows, failed = _succeeded(*data, settings, end)
     if not rows:
         raise ValueError(f"all rows failed: {failed}")
     best = rows[most_telling({name: row.shares for name, row in rows.items()})]
@@ -187,20 +189,22 @@ def learn(collection, inputs, recipe, settings, clips=()):
             asked = copy.copy(settings)
             asked.methods = [name for name in ESTIMATORS if is_coding(name)][:2]
             asked.kernels = False
-            coding, _ = _succeeded(*data, asked)
+            coding, _ = _succeeded(*data, asked, end)
         if coding:
             first = most_telling({name: row.shares for name, row in coding.items()})
             coder = model_of(coding[first], *_by(coding[first], inputs, recipe))
+    say_if_over(settings, end)
     collection, recipe = _by(best, inputs, recipe)
     pictures = pictures_of(collection.names, collection.clip, clips, recipe.key)
     return model_of(best, collection, recipe, pictures, coder)
 
 
-def _succeeded(inputs, place, group, split, settings):
+def _succeeded(inputs, place, group, split, settings, end):
     """({name: Outcome of its row}, why the last of the others failed)."""
     found = {}
     failed = None
-    for row in evaluate(inputs, place, group, *split, every_method(inputs), settings):
+    asked = every_method(inputs), settings
+    for row in evaluate(inputs, place, group, *split, *asked, end=end):
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:

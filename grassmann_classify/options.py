@@ -8,8 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, OPTIONS
-from grassmann_classify.messages import printable
+from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, INSTEAD, OPTIONS
+from grassmann_classify.messages import meant, printable
 from grassmann_classify.settings import RULES, USUAL_P, check_value, is_own
 
 INSTALLED = "grassmann-classify"
@@ -27,6 +27,7 @@ OVERVIEW = """\
 DIR holds a folder for each class, and these hold clips: videos (.mp4, .avi, ...), arrays
 (.npy, .npz, .mat), images of several frames (.gif, .tif), or folders of images. Results
 go to the folder out: a table, predictions, pictures, and report.html, a page to show.
+What is found is printed to stdout, progress and advice to stderr (2>/dev/null: silent).
 
 The options of each command, with an example: {prog} compare --help"""
 
@@ -63,12 +64,16 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         FRAMES | LEARNING | METHODS | OUTPUT,
     ),
     "add": (
-        {"more": "class folders of more labelled clips, of known and of new classes"},
+        {
+            "more": "more labelled clips, of known and of new classes: class folders, an "
+            ".npz file of sets, or recordings"
+        },
         "Let a saved model learn more labelled clips, without choosing anything again. "
         "Clips that it has already are passed over.",
         "add more_actions --model actions.npz --save actions2.npz",
-        "--model --save --labels --out --skip --strict --features --kernel",
-        set(),
+        "--model --save --labels --label-column --group-column --out --skip --strict "
+        "--features --kernel",
+        {"--group-by"},
     ),
     "check": (
         {"data": "class folders of clips, an .npz file of sets, or recordings"},
@@ -92,10 +97,15 @@ KEPT = {  # the options that a saved model goes with
     *"model save labels out strict skip coverage no_pictures format dpi".split(),
     *"features kernel".split(),
 }
+OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 
 
 class Parser(argparse.ArgumentParser):
     """Mistakes in a line, which names the command's --help."""
+
+    def hint(self, word, *_):
+        """At the option that is most like this word."""
+        return meant(word.partition("=")[0], self._option_string_actions)
 
     def error(self, message):
         told = printable(message, but="")
@@ -111,9 +121,14 @@ def parse(arguments, prog=INSTALLED):
     if name not in COMMANDS:
         Parser(prog).error(
             f"the first word must be a command, {', '.join(COMMANDS)}, got {name!r}"
+            f"{meant(name, COMMANDS)}"
         )
     parser = parser_of(name, prog)
-    options = parser.parse_args(others)
+    options, unknown = parser.parse_known_args(others)
+    if unknown:
+        parser.error(
+            f"unrecognized arguments: {' '.join(unknown)}{parser.hint(*unknown)}"
+        )
     options.name = name
     for field, default in DEFAULTS.items():
         if not hasattr(options, field):
@@ -170,9 +185,7 @@ def parser_of(name, prog=INSTALLED, everything=False):
         hidden = not everything and subject != first[0]
         group = parser.add_argument_group(subject)
         for flag in flags:
-            keywords = OPTIONS[flag]
-            if name == "add" and flag in ("--model", "--save"):
-                keywords = {**keywords, "required": True}
+            keywords = OPTIONS[flag] | INSTEAD.get(name, {}).get(flag, {})
             if hidden:
                 keywords = {**keywords, "help": argparse.SUPPRESS}
             group.add_argument(flag, *ALSO.get(flag, []), **keywords)
@@ -218,8 +231,9 @@ def _check(options):
             f"--coverage must lie between 0 and 1, got {options.coverage:g}"
         )
     if options.model:
+        kept = KEPT | OF_MORE if options.name == "add" else KEPT
         for name, default in DEFAULTS.items():
-            if name not in KEPT and getattr(options, name) != default:
+            if name not in kept and getattr(options, name) != default:
                 raise ValueError(
                     f"--{name.replace('_', '-')} and --model exclude each other: a model "
                     "keeps what it was learned with"
@@ -230,8 +244,8 @@ def _check(options):
                 f"{' '.join(options.features)}"
             )
     else:
-        _check_recordings(options)
         _check_recipe(options)
+    _check_recordings(options)
     if options.group_by is not None:
         try:
             re.compile(options.group_by)
@@ -269,17 +283,13 @@ def _check_files(options):
             more = "; --repeats 1 makes a random split" if flag == "--splits" else ""
             got = "a folder" if path.exists() else "no such file"
             raise ValueError(f"{flag} must be a file, got {path}, {got}{more}")
-    flag = "--data" if options.name == "predict" else "DIR"
-    folder = options.data
+    flag = {"predict": "--data", "add": "MORE"}.get(options.name, "DIR")
+    folder = options.more if options.name == "add" else options.data
     if folder is not None and not (folder.is_dir() or folder.is_file()):
         raise ValueError(
             f"{flag} must be a folder, an .npz file or a recording (.csv, .tsv), got "
             f"{folder}, which is not there"
         )
-    if options.name == "add":
-        folder = options.more
-        if not folder.is_dir():
-            raise ValueError(f"MORE must be a folder of labelled clips, got {folder}")
     if options.name == "predict" and options.new and not options.new.exists():
         raise ValueError(f"NEW must be there, got {options.new}")
     if options.labels and options.group_by:
@@ -306,13 +316,12 @@ def _check_recordings(options):
 
 def _check_recipe(options):
     """What lies between frames and subspaces."""
-    if options.name == "cluster" or options.arma:
-        why = "--arma" if options.arma else "cluster, because nothing chooses"
+    if options.arma:
         for name in ("p", "stack", "features"):
             values = getattr(options, name) or []
             if len(values) > 1:
                 raise ValueError(
-                    f"--{name} must be one with {why}, got {' '.join(map(str, values))}"
+                    f"--{name} must be one with --arma, got {' '.join(map(str, values))}"
                 )
     if options.spectrum and (options.arma or options.rank != "raise"):
         raise ValueError("--spectrum excludes --arma and --rank warn or pad")

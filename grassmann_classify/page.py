@@ -101,7 +101,10 @@ class Report:
         def cells(row, tag):
             for k, value in enumerate(row):
                 kind = ' class="number"' if k in numbers else ""
-                words = re.sub("± +", "±&nbsp;", html.escape(str(value)))
+                # a line a reason; names may end one behind / or _
+                lines = map(html.escape, str(value).split("; "))
+                words = re.sub("± +", "±&nbsp;", "<br>".join(lines))
+                words = re.sub("[/_]", rf"\g<0>{BREAK}", words)
                 yield f"<{tag}{kind}>{words}</{tag}>"
 
         lines = [f"<tr>{''.join(cells(header, 'th'))}</tr>"]

@@ -58,33 +58,49 @@ def labelled_clips(options, out, needs_splits):
     of --labels, or pairs of clips of the .npz file. Options are set to leave out what
     clips cannot have that are subspaces already.
     """
-    out.protect(options.data, options.labels, options.splits)
-    given = None
-    if options.label_column:
-        columns = options.label_column, options.group_column, options.group_by
-        tables = find_tables(options.data)
-        out.protect_clips(tables)
-        clips, options.columns = labelled_stretches(tables, options, *columns)
-        check_classes([clip.label for clip in clips], f"{options.data}: ")
-    elif options.labels:
-        clips, given = find_labelled(options.data, options.labels)
-        check_classes([clip.label for clip in clips], f"{options.labels}: ")
-    elif options.data.is_dir():
-        clips = find_clips(options.data, options.group_by, options.run)
-    elif is_table(options.data):
-        raise ValueError(
-            f"{options.data} is a table: --label-column names its column of labels"
-        )
-    else:
-        clips, given = load_npz(options.data, options.key, needs_splits, options.axes)
+    out.protect(options.splits)
+    found = found_clips(options.data, out, options, options, needs_splits)
+    clips, given, columns = found
+    if options.label_column or options.labels:
+        where = options.labels or options.data
+        check_classes([clip.label for clip in clips], f"{where}: ")
     if options.splits:
         read_split_file(options.splits, {clip.name for clip in clips})
-    out.protect_clips(clips)
-    if options.columns is None and options.axes is None:
+    options.columns = columns
+    if columns is None and options.axes is None:
         options.columns = say_columns(clips)
-    clips = with_bases(clips, options.key)
     take_given(options, clips)
     return clips, given
+
+
+def found_clips(path, out, how, options, needs_splits=False, fewest=2):
+    """(The clips with labels at a path, splits of its file or None, columns of tables).
+
+    how: a Recipe, or options. needs_splits: as in labelled_clips; fewest: classes that
+    class folders must be.
+    """
+    out.protect(path, options.labels)
+    given = None
+    columns = how.columns
+    if options.label_column:
+        of_rows = options.label_column, options.group_column, options.group_by
+        tables = find_tables(path)
+        out.protect_clips(tables)
+        clips, columns = labelled_stretches(tables, how, *of_rows, options.strict)
+    elif options.labels:
+        clips, given = find_labelled(path, options.labels)
+    elif path.is_dir():
+        clips = find_clips(path, options.group_by, how.run, fewest)
+    elif is_table(path):
+        raise ValueError(
+            f"{path} is a table: --label-column names its column of labels"
+        )
+    else:
+        clips, given = load_npz(path, how.key, needs_splits, how.axes)
+    if not clips:
+        raise ValueError(f"{options.labels or path} must label a clip, got none")
+    out.protect_clips(clips)
+    return with_bases(clips, how.key), given, columns
 
 
 def new_clips(path, out, how):

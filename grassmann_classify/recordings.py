@@ -32,13 +32,15 @@ def find_tables(path):
     return tables
 
 
-def labelled_stretches(tables, recipe, label_column, group_column=None, group_by=None):
+def labelled_stretches(
+    tables, recipe, label_column, group_column=None, group_by=None, strict=False
+):
     """(The Clips of the stretches of these tables, the columns of numbers).
 
     recipe: a Recipe, or options of the same names. label_column, group_column: of
     tables, by name or number; group_by: of the names of tables, as in find_clips. Rows
     without a label, or with a missing number, belong to no stretch. It says what is left
-    out.
+    out. strict: ValueError if a table cannot be read.
     """
     texts = [label_column, *filter(None, [group_column])]
     first = frames.read_table(tables[0].sources[0], recipe.columns, texts, gaps=True)
@@ -48,7 +50,7 @@ def labelled_stretches(tables, recipe, label_column, group_column=None, group_by
         try:
             return frames.read_table(clip.sources[0], columns, texts, gaps=True)
         except ValueError as error:
-            if recipe.strict:
+            if strict:
                 raise
             return error
 

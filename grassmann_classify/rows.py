@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
-from grassmann_classify.words import short
+from grassmann_classify.messages import meant
+from grassmann_classify.words import ROWS, short
 from grassmann_sc import checks, estimators, tuning
 
 # penalties of the ridge classifier on codes of unit variance
@@ -177,23 +178,36 @@ def slug(name):
 
 
 def asked_for(name, first_words):
-    """Does a row begin with one of these, by its full or its short name?
+    """Does a row begin with one of these, by its short name?
 
-    If none are asked for, all rows are.
+    By its full name where no row has a short name that begins so. If none are asked for,
+    all rows are.
     """
-    words = f"{slug(name)}_", f"{slug(short(name))}_"
     return first_words is None or any(
-        one.startswith(f"{slug(first)}_") for first in first_words for one in words
+        begins(short(name), first)
+        or (
+            begins(name, first)
+            and not any(begins(one, first) for one, _ in ROWS.values())
+        )
+        for first in first_words
     )
+
+
+def begins(name, first):
+    """Does a name begin with these words?"""
+    return f"{slug(name)}_".startswith(f"{slug(first)}_")
 
 
 def check_asked(first_words, names):
     """ValueError unless a row of these names begins with each of the words."""
     for first in first_words or []:
         if not any(asked_for(name, [first]) for name in names):
+            known = [short(name).lower() for name in names]
+            known += [re.split("[ :,]", one)[0] for one in known]
             raise ValueError(
-                f"--methods must hold the first words of rows, got {first!r}; the "
-                f"rows are: {'; '.join(map(short, names))}"
+                f"--methods must hold the first words of rows, got {first!r}"
+                f"{meant(first.lower(), known)}; the rows are: "
+                f"{'; '.join(map(short, names))}"
             )
 
 

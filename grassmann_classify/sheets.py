@@ -125,10 +125,10 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     images = dict(zip(involved, of_set))
     rows = []
     for i, (answer, reasons) in shown.items():
-        words = f"{collection.label[i]}, not {answer}"
+        words = f"{called(collection.label[i])}, not {called(answer)}"
         words += f"\n{len(wrong[i])} times" if len(wrong[i]) > 1 else ""
         part = [
-            (images[j], f"{answer} {share:.2g}\n{caption(collection.names[j], answer)}")
+            (images[j], speaking(answer, share, collection.names[j]))
             for j, share in reasons
         ]
         if images[i] is not None:
@@ -224,11 +224,7 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
 
     def part(label, reasons):
         return [
-            (
-                kept[j],
-                f"{label} {share:.2g}\n{caption(model.names[j], label)}",
-            )
-            for j, share in reasons
+            (kept[j], speaking(label, share, model.names[j])) for j, share in reasons
         ]
 
     rows = []
@@ -237,9 +233,9 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         if image is None:
             continue
         own, other = found.reasons[i]
-        words = f"{found.labels[i]}\n{caption(found.names[i])}"
+        words = f"{called(found.labels[i])}\n{caption(found.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
-        words += f"\nby coding {found.coded[i]}" * differ[i]
+        words += f"\nby coding {called(found.coded[i])}" * differ[i]
         parts = part(found.labels[i], own), part(found.runner_up[i], other)
         rows.append(row_of(image, words, *parts))
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
@@ -259,12 +255,13 @@ def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
     images = dict(zip(involved, films))
 
     def shown(j, share):
-        return images[j], f"{label[j]} {share:.2g}\n{caption(names[j], label[j])}"
+        return images[j], speaking(label[j], share, names[j])
 
     rows = [
         row_of(
             images[i],
-            f"{label[i]}; {suspects.suspected[i]}?\n{caption(names[i], label[i])}",
+            f"{called(label[i])}; {called(suspects.suspected[i])}?\n"
+            f"{caption(names[i], label[i])}",
             [shown(j, share) for j, share in suspects.reasons[i]],
         )
         for i in first
@@ -307,6 +304,20 @@ def row_of(image, words, *parts):
         shown = [one for one in part if one[0] is not None]
         row += [None, *shown] if shown else []
     return row
+
+
+def speaking(label, share, name):
+    """The caption of a labelled clip that speaks for its class by this share."""
+    return f"{called(label)} {share:.2g}\n{caption(name, label)}"
+
+
+def called(label):
+    """What a class is called in a caption: a number alone would tell little.
+
+    >>> called("run"), called("3"), called(2.5)
+    ('run', 'class 3', 'class 2.5')
+    """
+    return f"class {label}" if re.fullmatch(r"-?[\d.]+", str(label)) else f"{label}"
 
 
 def caption(name, label=None):

@@ -1,5 +1,7 @@
 """A first look, splits shared by processes, and what a stop leaves behind."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -12,13 +14,14 @@ import numpy as np
 import pytest
 
 from docs.sources import ROOT
-from grassmann_classify import descriptors, search
+from grassmann_classify import descriptors, evaluation, search
 from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
 from grassmann_classify.descriptors import shortened
 from grassmann_classify.evaluation import evaluate
+from grassmann_classify.model import fit
 from grassmann_classify.recipes import recipes_of
 from grassmann_classify.search import ALL_RIGHT
 from grassmann_classify.sets import Inputs
@@ -149,6 +152,23 @@ def test_seconds_bound_all_splits(tmp_path, capsys):
     printed = capsys.readouterr().out
     how_far = f"after {kept['splits_done']} of 60 splits"
     assert (how_far if kept["splits_done"] else "provisional: one split") in printed
+
+
+def test_results_alone_go_to_stdout_and_a_program_may_silence_the_rest(tmp_path, capfd):
+    path = file_of(tmp_path, 1)
+    sets, label = clips_of()
+    words = ["--methods", "nearest,gsc", "--C", "1", "--recipe", "plain"]
+    words += ["--no-pictures", "--p", "2", "--out", str(tmp_path / "out")]
+    with contextlib.redirect_stderr(io.StringIO()):
+        fit(sets, label, settings=Settings(methods=["nearest"], kernels=False))
+        for name in ("compare", "predict", "check"):
+            given = ["predict", path, "--data"] if name == "predict" else [name]
+            asked = words[4:] if name == "check" else words
+            main([*given, path, *asked])
+    out, err = capfd.readouterr()
+    assert not err
+    assert [line for line in out.splitlines() if "accuracy in %" in line]
+    assert "reading" not in out and "split 1 of" not in out and "sets to" not in out
 
 
 # --------------------------------------------------------------------------- processes
@@ -394,3 +414,41 @@ def test_splits_of_a_file_hold_where_a_set_is_left_out(tmp_path):
     main(["compare", str(tmp_path / "c.npz"), *words, *ASKED, "--out", str(out)])
     lines = (out / "predictions.csv").read_text().splitlines()[1:]
     assert re.findall(r"\bset \d+", " ".join(lines)) == [f"set {i}" for i in even + 1]
+
+
+@pytest.fixture
+def slow_rows(monkeypatch):
+    """The names of the rows that began; each takes half a second longer than it would."""
+    began = []
+    attempt = evaluation.attempt
+
+    def slowly(method, *arguments):
+        began.append(method.name)
+        time.sleep(0.5)
+        return attempt(method, *arguments)
+
+    monkeypatch.setattr(evaluation, "attempt", slowly)
+    return began
+
+
+def test_seconds_end_the_first_look(tmp_path, capsys, slow_rows):
+    path = file_of(tmp_path, 2)
+    main(["compare", path, "--out", str(tmp_path / "out"), "--seconds", "1", *ASKED])
+    printed = capsys.readouterr()
+    assert "provisional: one split" in printed.out
+    assert "1 seconds are over: splits, rows and settings" in printed.err
+    assert 1 <= len(slow_rows) <= 3, "the vote of those that are done is the third"
+
+
+def test_seconds_end_the_second_search_of_a_model(tmp_path, capsys, slow_rows):
+    """That for the row that says why: of its rows the first alone begins."""
+    path = file_of(tmp_path, 0)
+    words = ["--methods", "mean_frame", "--save", str(tmp_path / "m.npz"), *ASKED]
+    words += ["--out", str(tmp_path / "out"), "--recipe", "plain", "--no-kernels"]
+    for seconds, coding in ([], 2), (["--seconds", "0"], 1):
+        slow_rows.clear()
+        main(["predict", "--data", path, *words, *seconds])
+        printed = capsys.readouterr()
+        assert len(slow_rows) == 1 + coding
+        assert ("0 seconds are over" in printed.err) == bool(seconds)
+        assert "why and how sure, by" in printed.out

@@ -108,6 +108,7 @@ def test_the_page_has_the_suspects_and_the_copies(tmp_path):
     data = stacked(tmp_path / "data.npz", sets, label)
     found = checked(tmp_path / "out", data, "--p", "3", "--no-pictures")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    page = page.replace("<br>", "; ").replace("<wbr>", "")
     tables = [
         [
             re.findall("<t[dh]>(.*?)</t[dh]>", row)
@@ -303,7 +304,9 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
         assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
     printed = capsys.readouterr()
-    assert f"in clusters of\n  {sizes}\n" in printed.out
+    said = f"as subspaces weighted by spectrum 0.125, in clusters of {sizes}\n"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert said in printed.out and said.strip() in page
     assert "29 clips, " in printed.err and "class" not in printed.err
     left = {path.name for path in (tmp_path / "out").iterdir()}
     pictures = {"clusters.png", "map.png"}
@@ -338,7 +341,10 @@ def test_clusters_that_mean_little_are_said(tmp_path, capsys):
     alone[7, :, 8:] = noise[1, :, :4]
     shown = ["-k", "2", "--p", "2", "--no-pictures", "--out", str(tmp_path / "out")]
     for sets, words in (
-        ([same, 2 * same, same[::-1], -same], "all sets are the same subspace of dim"),
+        (
+            [same, 2 * same, same[::-1], -same],
+            "all sets are the same subspace: nothing",
+        ),
         (
             [*alone],
             "2 sets share nothing with any other, so that their clusters mean nothing: "

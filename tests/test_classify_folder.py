@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from grassmann_classify.__main__ import main
-from grassmann_classify.folder import LIST, OURS, Results
+from grassmann_classify.folder import LIST, OURS, Results, is_one, listed_in
 from grassmann_classify.spreadsheets import read_rows, write_rows
 from processes import ROOT, run_python
 
@@ -774,6 +774,22 @@ def test_a_folder_of_results_that_cannot_be_is_a_line(work):
         assert said.startswith(f"{PROG}: --out must be a folder that can be written to")
         assert len(said.splitlines()) == 1
     assert not left(before, work)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_a_clip_that_fails(
+    tmp_path, monkeypatch
+):
+    """Not an error of what might lie in it."""
+    locked = tmp_path / "locked"
+    stat = os.stat
+
+    def denied(path, *given, **more):
+        if str(path).startswith(f"{locked}{os.sep}"):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", denied)
+    assert not is_one(locked) and listed_in(locked) == {}
 
 
 # --------------------------------------------------------------------------- spreadsheets

@@ -83,6 +83,9 @@ def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
     answered = [line.split(",")[1] for line in first.splitlines()[1:]]
     assert answered == label[14:].tolist()
     assert load("m.npz").recipe.features == "given"
+    np.savez("more.npz", bases=bases[14:], y=label[14:])
+    main(["add", "more.npz", "--model", "m.npz", "--save", "m2.npz"])
+    assert "6 sets more, 2 classes" in capsys.readouterr().out
     np.save("frames.npy", np.zeros((3, 12)))
     with pytest.raises(SystemExit, match="holds frames, the others hold a ready-made"):
         main(["predict", "frames.npy", "--model", "m.npz"])

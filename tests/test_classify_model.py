@@ -1215,7 +1215,10 @@ def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):
         ("predict NEW --model M --save N", "--save and --model exclude each other"),
         ("predict NEW --model M --size 8 8", "--size and --model exclude each other"),
         ("add NEW --model M", "the following arguments are required: --save"),
-        ("add M --model M --save N", "MORE must be a folder of labelled clips, got M"),
+        (
+            "add NONE --model M --save N",
+            "MORE must be a folder, an .npz file or a reco",
+        ),
         (
             "compare DIR --methods ,",
             "--methods must hold the first words of rows, got none",
@@ -1237,7 +1240,7 @@ def test_what_does_not_go_together_is_said_at_once(
 def test_a_row_that_is_not_there_is_named_with_those_that_are(data):
     with pytest.raises(
         SystemExit,
-        match="got 'gsx'; the rows are: frames: SVM; mean frame: SVM; mean and spread: SVM",
+        match=r"got 'gsx' \(did you mean gsc\?\); the rows are: frames: SVM; mean frame",
     ):
         command(data, "compare", data / "data", "--methods", "gsc,gsx")
     with pytest.raises(SystemExit, match="vote"):
@@ -1693,6 +1696,18 @@ def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
     names = [f"{path.parent.name}/{path.stem}" for path in paths]
     order = [names[i] for i in np.argsort(found.ahead, kind="stable")]
     assert [row[0][1].split("\n")[1] for row in shown[0]] == order
+
+
+def test_captions_call_a_class_that_is_a_number_so(data, monkeypatch):
+    shown = sheets_drawn(monkeypatch)
+    for label, number in {"run": "3", "walk": "10"}.items():
+        (data / "data" / label).rename(data / "data" / number)
+    given = ["predict", data / "new", "--data", data / "data", "--out", data / "out"]
+    main([*map(str, given), "--methods", "gsc", "--dpi", "30", "--skip"])
+    (rows,) = shown
+    captions = [cell[1] for row in rows for cell in row if cell is not None]
+    assert len(captions) > len(rows) > 1
+    assert all(re.match(r"class (3|10)( [\d.e-]+)?\n", one) for one in captions)
 
 
 def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):

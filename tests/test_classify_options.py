@@ -207,6 +207,14 @@ def test_help_is_a_page_of_the_most_used_options_and_help_all_has_every_one(
         assert not named or len(lines) <= 2 + alone, words
 
 
+def test_help_of_cluster_tells_of_no_choice():
+    """Nothing chooses there: each option takes one value, and names its default."""
+    text = parser_of("cluster", everything=True).format_help()
+    assert not re.search("chosen|choose|splits|folds|several to", text)
+    for flag in ("--p P", "--stack M", "--features NAME"):
+        assert re.search(rf"^  {flag} +\w", text, re.MULTILINE)
+
+
 def test_each_option_is_one_of_some_command_and_each_says_what_it_is_for():
     flags = {flag for name in COMMANDS for of in flags_of(name).values() for flag in of}
     assert {*OPTIONS} == flags
@@ -260,7 +268,28 @@ MISTAKES = [
     ("compare", "compare", "the following arguments are required: DIR"),
     ("compare", "compare DIR --fly", "unrecognized arguments: --fly"),
     ("compare", "compare DIR --predict DIR", "unrecognized arguments: --predict DIR"),
-    ("compare", "compare DIR --method gsc", "unrecognized arguments: --method gsc"),
+    (
+        "",
+        "comapre DIR",
+        "the first word must be a command, compare, predict, add, check, cluster, got "
+        "'comapre' (did you mean compare?)",
+    ),
+    (
+        "compare",
+        "compare DIR --method gsc",
+        "unrecognized arguments: --method gsc (did you mean --methods?)",
+    ),
+    (
+        "compare",
+        "compare DIR --neighbours=5",
+        "unrecognized arguments: --neighbours=5 (did you mean --neighbors?)",
+    ),
+    (
+        "compare",
+        "compare DIR --no-kernel",
+        "unrecognized arguments: --no-kernel (did you mean --no-kernels?)",
+    ),
+    ("cluster", "cluster DIR -k 2 --recipe x", "unrecognized arguments: --recipe x;"),
     ("compare", "compare DIR --p x", "argument --p: invalid int value: 'x'"),
     ("compare", "compare DIR --format gif", "argument --format: invalid choice: 'gif'"),
     (
@@ -301,13 +330,13 @@ MISTAKES = [
     ("predict", "predict DIR --model FILE --features hog", "--features must name func"),
     ("add", "add DIR --model FILE", "the following arguments are required: --save"),
     ("add", "add DIR --save x.npz", "the following arguments are required: --model"),
-    ("add", "add FILE --model FILE --save x", "MORE must be a folder of labelled cli"),
+    ("add", "add NONE --model FILE --save x", "MORE must be a folder, an .npz file or"),
     ("add", "add DIR --model FILE --save x --p 3", "unrecognized arguments: --p 3"),
     ("check", "check DIR --save x.npz", "unrecognized arguments: --save x.npz"),
     ("cluster", "cluster DIR", "the following arguments are required: -k"),
     ("cluster", "cluster DIR -k 0", "-k must be at least 1, got 0"),
     ("cluster", "cluster DIR -k 2 --labels FILE", "unrecognized arguments: --labels"),
-    ("cluster", "cluster DIR -k 2 --p 2 3", "--p must be one with cluster, because no"),
+    ("cluster", "cluster DIR -k 2 --p 2 3", "unrecognized arguments: 3"),
 ]
 
 

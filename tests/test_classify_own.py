@@ -473,8 +473,11 @@ def test_the_name_of_a_kernel_is_checked_before_anything_is_read(mine, capsys):
             "predict flat --model m.npz --labels labels.csv",
             "--labels goes with --data",
         ),
-        ("cluster flat -k 2 --p 2 3", "--p must be one with cluster"),
-        ("add labels.csv --model m.npz --save n.npz", "MORE must be a folder of"),
+        ("cluster flat -k 2 --p 2 3", "unrecognized arguments: 3"),
+        (
+            "add labels.csv --model m.npz --save n.npz --labels labels.csv",
+            "--labels goes with a folder of cl",
+        ),
         ("compare labels.csv --labels labels.csv", "--labels goes with a folder of cl"),
         ("compare flat --labels labels.csv --group-by x", "--labels and --group-by ex"),
     ],

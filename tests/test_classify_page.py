@@ -50,6 +50,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         held = dict(attributes)
+        if tag in ("br", "wbr"):
+            self.handle_data("; " if tag == "br" and "table" in self.tags else "")
+            return
         self.links += [held[name] for name in ("src", "href") if name in held]
         self.tags.append(tag)
         if tag == "tr":
@@ -230,16 +233,18 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     data, monkeypatch, capsys
 ):
     def broken(*_, **__):
-        raise ValueError("no\nroom")
+        raise ValueError("disk\nfull")
 
     monkeypatch.setattr(plots, "plot_sheet", broken)
     monkeypatch.setattr(plots, "plot_gram", broken)
     page = page_of(data, "compare", "--repeats", "2", *FEW, "--p", "2")
     said = capsys.readouterr().err
-    assert "no picture gram: no room\n" in said and "no picture wrong: no room" in said
+    assert (
+        "no picture gram: disk full\n" in said and "no picture wrong: disk full" in said
+    )
     assert (data / "out" / "map.png").read_bytes() in page.pictures
     page_of(data, "cluster", "-k", "2")
-    assert "no picture clusters: no room" in capsys.readouterr().err
+    assert "no picture clusters: disk full" in capsys.readouterr().err
 
 
 def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
@@ -277,3 +282,11 @@ def test_whatever_a_page_is_told_is_text(tmp_path):
     assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
     assert page.rows == [[HOSTILE], [HOSTILE]]
     assert page.texts["p"][1] == f"{HOSTILE}: map.pdf"
+
+
+def test_each_reason_has_a_line_and_names_end_one_at_their_marks(tmp_path):
+    report = Report("a", "b")
+    report.table(["because"], [["run/take_1.avi 0.5; a<b/2 0.2"]])
+    (table,) = report.parts
+    reasons = "run/<wbr>take_<wbr>1.avi 0.5<br>a&lt;b/<wbr>2 0.2"
+    assert f"<td>{reasons}</td>" in table

@@ -252,6 +252,34 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
         main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
 
 
+def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
+    """It holds then what a model of all recordings with the same choices holds."""
+    usual = [*RECORDING, *OF_SUBJECT, *QUICK]
+    for seed, name in enumerate(["one/day.csv", "both/day.csv", "both/later.csv"]):
+        write_day(here / name, seed=seed // 2)
+    for name in ("one", "both"):
+        main(["predict", "--data", name, "--save", f"{name}.npz", *usual])
+    capsys.readouterr()
+    labelled = ["--label-column", "activity", *OF_SUBJECT]
+    learning = ["add", "both/later.csv", "--model", "one.npz", "--save", "more.npz"]
+    main([*learning, *labelled])
+    said, err = capsys.readouterr()
+    assert "84 sets more, 3 classes" in said
+    assert "1 recording of 480 rows: 12 stretches of one activity and subject" in err
+    more = load("more.npz")
+    whole = load("both.npz")
+    np.testing.assert_array_equal(more.points, whole.points)
+    for name in ("names", "clips", "groups"):
+        assert getattr(more, name) == getattr(whole, name)
+    assert more.labels.tolist() == whole.labels.tolist()
+    for path in ("both/later.csv", "both"):  # folders may hold recordings too
+        learning[1] = path
+        with pytest.raises(SystemExit, match="--label-column names"):
+            main(learning)
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["predict", "one/day.csv", "--model", "one.npz", *labelled])
+
+
 @pytest.mark.parametrize(
     "asked, message",
     [
@@ -274,6 +302,19 @@ def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
     write_day(here / "day.csv")
     with pytest.raises(SystemExit, match="day.csv is a table: --label-column names"):
         main(["compare", "day.csv"])
+
+
+def test_clusters_of_few_channels_are_told_apart(here, capsys):
+    """By weights: a dimension of all channels makes all sets the same."""
+    rng = np.random.default_rng(0)
+    (here / "flat").mkdir()
+    for k in range(12):
+        rows = signal([*DIRECTIONS][k % 3], 30, rng)
+        write_table(here / "flat" / f"{k:02}.csv", rows, "ax,ay,az")
+    main(["cluster", "flat", "-k", "3", "--no-pictures"])
+    assert "in clusters of 4 + 4 + 4\n" in capsys.readouterr().out
+    main(["cluster", "flat", "-k", "3", "--no-pictures", "--p", "3"])
+    assert "apart; a smaller --p, or --stack, may" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------ arrays of channels
@@ -359,6 +400,10 @@ def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):
     main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
     assert capsys.readouterr().out == first
     assert "run: 1 clip\n  sit: 1 clip\n  walk: 1 clip" in first
+    X, y = arrays_of_signals(30)
+    np.savez("more.npz", X=X[24:].swapaxes(1, 2), y=y[24:])
+    main(["add", "more.npz", "--model", "m.npz", "--save", "m2.npz"])
+    assert "6 sets more, 3 classes" in capsys.readouterr().out
 
 
 def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):

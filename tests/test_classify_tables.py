@@ -15,7 +15,7 @@ from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
 from grassmann_classify.records import save_results
-from grassmann_classify.rows import OURS, PEERS, asked_for
+from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
 from grassmann_classify.tables import (
     columns_of,
     compared,
@@ -608,6 +608,31 @@ def test_every_row_has_a_short_name_of_its_own_and_a_line_that_says_what_it_is()
         assert len(short(name)) <= 22 and 10 < len(meaning(name)) <= 76
         assert asked_for(name, [short(name)]) and asked_for(name, [name])
     assert short("mine") == "mine" and meaning("mine") == ""
+
+
+def test_words_take_the_rows_that_the_table_shows_so():
+    """Full names alone where no name in the table begins so."""
+    names = [*ROWS, "gSC, 40 learned atoms, ridge"]
+    for words, found in {
+        "nearest": ["nearest subspace"],
+        "gSC": ["gSC", "gSC, 40 learned atoms"],
+        "kgsc": ["kgSC"],
+        "GDA": ["GDA"],
+        "kernel": [one for one in map(short, ROWS) if one.startswith("kernel:")],
+        "SVM": ["subspaces: SVM", "kernel: SVM"],
+        "vote": ["vote: nearest and SVM", "vote: coding"],
+    }.items():
+        assert [short(one) for one in names if asked_for(one, [words])] == found
+
+
+def test_a_misspelt_row_is_told_of_the_one_that_was_meant():
+    for word, hint in {"nerest": "nearest", "kgsk": "kgsc"}.items():
+        with pytest.raises(
+            ValueError, match=rf"'{word}' \(did you mean {hint}\?\); th"
+        ):
+            check_asked([word], [*ROWS])
+    with pytest.raises(ValueError, match="'fly'; the rows are: frames: SVM; mean"):
+        check_asked(["fly"], [*ROWS])
 
 
 def test_the_legend_explains_the_rows_of_the_table_and_no_others(capsys):

@@ -86,7 +86,7 @@ def test_other_forms_of_import(code):
     run_python(code, **QUICK)
 
 
-def test_importing_the_core_imports_no_room():
+def test_importing_the_core_imports_no_other_module():
     code = "import sys, grassmann_sc; print(*(m for m in sys.modules if m.startswith('grassmann')))"
     assert run_python(code, **QUICK) == [CORE]
 

@@ -81,7 +81,7 @@ NEW_MOUNTS = 0x00020000
 PRIVATE = 0x00044000  # mount(2), recursively
 GROW = 0x20
 DETACH = 2
-ROOM = 2**26
+LARGER = 2**26
 FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 
 
@@ -97,7 +97,7 @@ def may_mount():
 
 @contextlib.contextmanager
 def small_disk(size):
-    """A folder of a disk of so many bytes, and a function that makes room; where none
+    """A folder of a disk of so many bytes, and a function that enlarges it; where none
     may be mounted, no file becomes longer.
     """
     folder = Path(tempfile.mkdtemp(dir=".")).resolve()
@@ -112,7 +112,7 @@ def small_disk(size):
         if may_mount():
             mount(0, size)
             stack.callback(libc.umount2, name, DETACH)
-            yield folder, functools.partial(mount, GROW, ROOM)
+            yield folder, functools.partial(mount, GROW, LARGER)
         else:
             limits = stack.enter_context(contextlib.ExitStack())
             limits.enter_context(limited(resource.RLIMIT_FSIZE, size))

@@ -146,7 +146,7 @@ def test_good_clips_are_used_and_others_named(name, seed, more, options, classes
 # --------------------------------------------------------------------- disks that fill
 
 
-def fill_dictionary(rng, folder, make_room):
+def fill_dictionary(rng, folder, enlarge):
     """The file is the old one or the new one, as save said."""
     path = folder / "dictionary.npz"
     held = None
@@ -159,7 +159,7 @@ def fill_dictionary(rng, folder, make_room):
             assert np.array_equal(files.load(path).atoms, held)
 
 
-def fill_checkpoint(rng, folder, make_room):
+def fill_checkpoint(rng, folder, enlarge):
     """There is no checkpoint, or one that can be resumed."""
     X = core.random_subspaces(30, int(rng.integers(10, 200)), 2, 1)
     path = folder / "checkpoint.npz"
@@ -171,25 +171,25 @@ def fill_checkpoint(rng, folder, make_room):
 
     full = is_full(lambda: learn.gdl(X, checkpoint=path, callback=take_more, **options))
     assert full or path.exists()
-    make_room()
+    enlarge()
     resumed = learn.gdl(X, resume=path if path.exists() else None, **options)
     assert np.array_equal(resumed.atoms, learn.gdl(X, **options).atoms)
 
 
-def fill_results(rng, folder, make_room):
+def fill_results(rng, folder, enlarge):
     """compare leaves whole files of all clips or an error that tells of the disk; all
-    once there is room.
+    once the disk is larger.
     """
     data = Path("data_of_disks")  # on another disk
     clips = [*data.glob("*/*")]
     options = ["--kernels"] * int(rng.integers(2)) + ["--no-pictures"]
-    for room in (False, True):
-        if room:
-            make_room()
+    for larger in (False, True):
+        if larger:
+            enlarge()
         end, results = compare(data, folder / "out", *options)
         assert end is not None or results
         assert end is None or any(os.strerror(number) in end for number in FULL)
-        assert end is None or not room
+        assert end is None or not larger
         assert not results or results["n_sets"] == len(clips)
         assert not results or not results["failed"]
         for path in (folder / "out").rglob("*.npz"):
@@ -197,7 +197,7 @@ def fill_results(rng, folder, make_room):
                 assert all(arrays[name] is not None for name in arrays.files)
 
 
-def fill_codes(rng, folder, make_room):
+def fill_codes(rng, folder, enlarge):
     """What is left of codes that need more, in a file and in a folder of parts, is
     right: four blocks, of 17 MB or 80 kB in parts.
     """
@@ -228,6 +228,6 @@ FILLS = [
 def test_a_full_disk_leaves_whole_files(fill, seed, size):
     """And of unfinished ones nothing."""
     put_classes(Path("data_of_disks"), RNG, "ab")
-    with small_disk(size) as (folder, make_room):
-        fill(np.random.default_rng(seed), folder, make_room)
+    with small_disk(size) as (folder, enlarge):
+        fill(np.random.default_rng(seed), folder, enlarge)
         assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
