@@ -129,8 +129,7 @@ def orthonormalize(A: ArrayLike) -> np.ndarray:
             f"A must have independent columns: rank {rank[i]} < p = {p}"
             f"{f' at index {i}' if i else ''}, relative tolerance {tol:.1g}"
         )
-    sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
-    return Q * sign[..., None, :]
+    return Q * np.copysign(1, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
 
 
 def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
@@ -583,10 +582,9 @@ def class_scores(
     >>> scores, classes[scores.argmax(axis=1)].tolist()
     (array([[0.25, 0.  ]]), ['cat'])
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    check_choice(rule, "rule", *RULES)
-    classes, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, _, classes, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, rule
+    )
     return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
 
 
@@ -608,9 +606,9 @@ def class_residuals(
     >>> class_residuals([[0.5, 0]], K_dd, K_xd, ["cat", "dog"], norm2=1)
     (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    classes, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, norm2, classes, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, "residual"
+    )
     residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index)
     _check_no_overflow(residuals, "residuals")
     return residuals, classes
@@ -650,10 +648,9 @@ def score_shares(
     >>> shares.indices.tolist(), shares.values.round(2).tolist()
     ([[0, 2]], [[0.24, 0.08]])
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    check_choice(rule, "rule", *RULES)
-    _, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, _, _, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, rule
+    )
     found = []
     for tile in query_tiles(len(K_xd), len(K_dd)):
         _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, rule)
@@ -877,10 +874,7 @@ def bases_gram(
     used_X, start_X = _columns_in_use(X, each_p or weights is None)
     used_D, start_D = (used_X, start_X) if symmetric else _columns_in_use(D, True)
     if weights is not None:
-        weights = (
-            weights[:, used_X] if used_X is not None else weights.reshape(*leading, -1)
-        )
-        weights = weights.astype(X.dtype, copy=False)
+        weights = weights[:, used_X].astype(X.dtype, copy=False)
     for columns in slices(N, width):
         for rows in slices(columns.stop if symmetric else n, height):
             left = max(rows.start, columns.start) if symmetric else columns.start
@@ -891,8 +885,9 @@ def bases_gram(
                 # one piece is packed once for all rows
                 if rows.start == 0 or len(pieces) > 1:
                     packed = _pack(D, columns, piece, used_D)
-                skipped = of_columns.start - start_D[columns.start]  # above the rows
-                part = _pack(X, rows, piece, used_X) @ packed[skipped:].T
+                # less what lies above the rows
+                of_left = packed[of_columns.start - start_D[columns.start] :]
+                part = _pack(X, rows, piece, used_X) @ of_left.T
                 product = part if product is None else np.add(product, part, out=part)
             starts = (
                 start_X[rows.start : rows.stop + 1] - of_rows.start,
@@ -1060,16 +1055,13 @@ def sparse_coding(
             f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}"
         )
     check_choice(lam_scale, "lam_scale", None, "max")
-    init = None if init is None else check_codes(init, *shape, "init")
-    tol = check_number(tol, "tol", above=0)
-    max_iter = check_integer(max_iter, "max_iter", 1)
     return SparseCoding(
         path.astype(np.float64),
         lam_scale,
         check_flag(positive, "positive"),
-        init,
-        tol,
-        max_iter,
+        None if init is None else check_codes(init, *shape, "init"),
+        check_number(tol, "tol", above=0),
+        check_integer(max_iter, "max_iter", 1),
         check_flag(return_info, "return_info"),
         check_flag(sparse_output, "sparse_output"),
     )
@@ -1079,22 +1071,21 @@ class _Lassos:
     """The lassos of n queries for L values of lambda each, and what is found."""
 
     def __init__(self, K_dd, norm2, dtype, coding):
-        path = np.atleast_1d(coding.lam)
-        shape = len(path), len(norm2), len(K_dd)
         self.coding = coding
+        self.path = np.atleast_1d(coding.lam)
+        self.order = np.argsort(-self.path, kind="stable")  # each starts the next
         self.K = c_array(K_dd, np.float64)
         self.norm2 = c_array(norm2, np.float64)
-        rcond = len(self.K) * np.finfo(dtype).eps
         self.inverse = None
-        if not coding.positive and not path.all():  # least squares, where lam is 0
+        if not coding.positive and not self.path.all():  # least squares, where lam is 0
+            rcond = len(self.K) * np.finfo(dtype).eps
             self.inverse = np.linalg.pinv(self.K, rcond, hermitian=True)
-        self.order = np.argsort(-path, kind="stable")  # each solution starts the next
-        self.half = path[self.order] / 2
+        shape = len(self.path), len(norm2), len(K_dd)
         self.dtype = dtype
         self.dense = None if coding.sparse_output else np.empty(shape, dtype)
         self.sparse = []  # of each block, the nonzero entries for each lambda
-        self.gap = np.empty(shape[:2])
-        self.n_iter = np.empty(shape[:2], np.int64)
+        self.gap = np.empty(shape[1::-1])  # (n, L)
+        self.n_iter = np.empty(shape[1::-1], np.int64)
         self.curvature = []  # the least that each block met
 
     def solve(self, k_tile, first, block):
@@ -1104,31 +1095,31 @@ class _Lassos:
         """
         rows = slice(first + block.start, first + block.stop)
         k = c_array(k_tile[block], np.float64)
-        half = np.outer(self.half, _units(k_tile[block], self.coding.lam_scale))
-        Y = np.zeros((len(half), *k.shape))
+        half = np.tile(self.path / 2, (len(k), 1))
+        if self.coding.lam_scale == "max":
+            peak = lam_max(k)[:, None]
+            half *= np.where(peak == 0, 1, peak)  # k = 0 has the code 0 at every lambda
+        Y = np.zeros((len(self.path), *k.shape))
+        start = Y[self.order[0]]
         if self.coding.init is not None:
-            Y[0] = dense_codes(self.coding.init[rows])
+            start[:] = dense_codes(self.coding.init[rows])
         if self.coding.positive:
-            np.maximum(Y[0], 0, out=Y[0])
-        gap = np.empty(half.shape)
-        n_iter = np.empty(half.shape, np.int64)
+            np.maximum(start, 0, out=start)
         rules = self.coding.positive, self.coding.tol, self.coding.max_iter
+        found = Y, self.gap[rows], self.n_iter[rows]
         self.curvature.append(
             _lasso_paths(
-                _new_work(self.K), k, self.norm2[rows], half, rules, Y, gap, n_iter
+                _new_work(self.K), k, self.norm2[rows], half, self.order, rules, *found
             )
         )
         if self.inverse is not None:
-            Y[self.half == 0], gap[self.half == 0] = _least_squares(
-                self.K, k, self.inverse
-            )
+            y, gap = _least_squares(self.K, k, self.inverse)
+            Y[self.path == 0] = y
+            self.gap[rows, self.path == 0] = gap[:, None]
         _check_finite_codes(Y, rows.start)
-        self.gap[self.order, rows] = gap
-        self.n_iter[self.order, rows] = n_iter
         if self.dense is None:
-            each = np.argsort(self.order)
-            return [scipy.sparse.csr_array(Y[i].astype(self.dtype)) for i in each]
-        self.dense[self.order, rows] = Y
+            return [scipy.sparse.csr_array(y.astype(self.dtype)) for y in Y]
+        self.dense[:, rows] = Y
 
     def found(self):
         """The SparseCodes of all queries; warns of those that are not optimal."""
@@ -1139,24 +1130,23 @@ class _Lassos:
                 f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
                 "from the best"
             )
+        gap = self.gap.T
         tol = self.coding.tol * self.norm2
-        late = ~(self.gap <= tol)
+        late = ~(gap <= tol)
         if late.any():
-            worst = np.unravel_index(
-                np.where(late, self.gap - tol, -1).argmax(), late.shape
-            )
+            worst = np.unravel_index((gap - tol).argmax(), gap.shape)
             warn(
                 f"{late.sum()} of {late.size} codes did not converge (max_iter = "
-                f"{self.coding.max_iter}): largest gap {self.gap[worst]:.2g}, "
+                f"{self.coding.max_iter}): largest gap {gap[worst]:.2g}, "
                 f"tolerance {tol[worst[-1]]:.2g}"
             )
         codes = self.dense
         if codes is None:
             # vstack takes one block or more, also if there are no queries
             none = scipy.sparse.csr_array((0, len(self.K)), dtype=self.dtype)
-            parts = zip([none] * len(self.half), *self.sparse)
+            parts = zip([none] * len(self.path), *self.sparse)
             codes = [scipy.sparse.vstack(rows, "csr") for rows in parts]
-        found = SparseCodes(codes, self.gap, self.n_iter)
+        found = SparseCodes(codes, gap, self.n_iter.T)
         one = self.coding.lam.ndim == 0
         return SparseCodes(*(each[0] for each in found)) if one else found
 
@@ -1170,14 +1160,6 @@ def _least_squares(K, k, inverse):
     y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
     g = k - y @ K
     return y, np.maximum(((g @ inverse) * g).sum(axis=1), 0)
-
-
-def _units(k, lam_scale):
-    """What lam is a multiple of, for each query: 1, or its own lam_max."""
-    if lam_scale is None:
-        return np.ones(len(k))
-    unit = 2 * np.abs(k).max(axis=1).astype(np.float64)  # lam_max
-    return np.where(unit == 0, 1, unit)  # k = 0 has the code 0 at every lambda
 
 
 # -------------------------------------------------------------- the solver of one lasso
@@ -1240,27 +1222,25 @@ def _new_work(K):
 
 
 @jit(long=True, allocates=False)
-def _lasso_paths(work, products, norm2, half, rules, Y, gap, n_iter):
-    """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (L, n), descending.
+def _lasso_paths(work, products, norm2, half, order, rules, Y, gap, n_iter):
+    """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (n, L).
 
-    Y[0] holds the codes to start from. work: of _new_work; rules: a plain tuple of what
-    _Rules names. Results are written into Y, gap and n_iter (L, n): returning arrays
-    would run Python, where a Ctrl-C becomes a SystemError. Returns the least curvature
-    of _Work.
+    order: of the lambdas, descending. The Y of the first holds the codes to start from.
+    work: of _new_work; rules: a plain tuple of what _Rules names. Results are written
+    into Y, gap and n_iter (n, L): returning arrays would run Python, where a Ctrl-C
+    becomes a SystemError. Returns the least curvature of _Work.
     """
     w = _Work(*work)
     rules = _Rules(*rules)
     for i in range(len(products)):
-        copy(Y[0, i], w.y, len(w.y))
+        copy(Y[order[0], i], w.y, len(w.y))
         m = np.int64(-1)  # nothing is known of this query
         n_good = np.int64(0)  # for a plain 0 Numba would compile its callees twice
-        for o in range(len(half)):
-            if half[o, i] > 0 or rules.positive:
-                query = _Query(products[i], half[o, i], norm2[i])
-                gap[o, i], n_iter[o, i], m, n_good = _lasso(w, query, rules, m, n_good)
-            else:
-                gap[o, i] = np.inf
-                n_iter[o, i] = 0
+        for o in order:
+            n_iter[i, o] = 0
+            if half[i, o] > 0 or rules.positive:  # else _least_squares follows
+                query = _Query(products[i], half[i, o], norm2[i])
+                gap[i, o], n_iter[i, o], m, n_good = _lasso(w, query, rules, m, n_good)
             copy(w.y, Y[o, i], len(w.y))
     return w.curvature[0]
 
@@ -1533,8 +1513,7 @@ def _note_curvature(w, r):
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
     relative = square / (diagonal * dot(w.step, w.step, r + 1))
-    if relative < w.curvature[0]:
-        w.curvature[0] = relative
+    w.curvature[0] = min(w.curvature[0], relative)
 
 
 @inlined_jit
@@ -1732,9 +1711,8 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
             run_blocks(solve, len(k_tile), 64)
         values = values.astype(K.dtype, copy=False)
         _check_finite_codes(values)
-        starts = np.arange(0, n * m + 1, m)
         codes = scipy.sparse.csr_array(
-            (values.ravel(), indices.ravel(), starts), shape=(n, N)
+            (values.ravel(), indices.ravel(), np.arange(0, n * m + 1, m)), shape=(n, N)
         )
         return codes if self.sparse_output else codes.toarray()
 
@@ -1887,6 +1865,14 @@ RULES_OF_CODES = {  # rules worth trying, the usual one first
     "sparse": (SparseCoding.rule, "sum"),
     "local": (LocalCoding.rule, "residual"),
 }
+
+
+def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
+    """The arguments of class_scores, the labels as classes and each atom's class."""
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    check_choice(rule, "rule", *RULES)
+    return codes, K_dd, K_xd, norm2, *check_labels(labels, len(K_dd))
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
@@ -2467,13 +2453,10 @@ def check_grams(
             f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
             f"{norm2!r}"
         )
-    K_dd = c_array(K_dd, K_dd.dtype)
-    K_xd = c_array(K_xd, K_xd.dtype)
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    _check_gram_of_atoms(K_dd)
-    _check_cauchy_schwarz(K_dd, K_xd, norm2)
+    _check_cauchy_schwarz(_check_gram_of_atoms(K_dd), K_xd, norm2)
     dtype = np.result_type(K_dd, K_xd)
-    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+    return c_array(K_dd, dtype), c_array(K_xd, dtype), norm2
 
 
 def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
@@ -2511,8 +2494,11 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 
 
 def _check_gram_of_atoms(K_dd):
-    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj."""
-    scale = float(max_abs(K_dd))
+    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj.
+
+    Returns the roots of the diagonal (N,).
+    """
+    scale = max_abs(K_dd)
     if scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
         raise ValueError(
             f"K_dd must have a largest entry of 0 or between {LEAST_SCALE:g} and "
@@ -2523,10 +2509,10 @@ def _check_gram_of_atoms(K_dd):
         raise ValueError(
             f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}"
         )
+    norm = np.sqrt(diagonal)
     tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
     if scale - diagonal.min() <= tol:
-        return  # no entry is larger than any of the diagonal
-    norm = np.sqrt(diagonal)
+        return norm  # no entry is larger than any of the diagonal
 
     def excesses(rows):
         bound = np.outer(norm[rows], norm[rows.start :])
@@ -2538,25 +2524,24 @@ def _check_gram_of_atoms(K_dd):
             "K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
             f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best"
         )
+    return norm
 
 
-def _check_cauchy_schwarz(K_dd, K_xd, norm2):
-    """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
-    norm = np.sqrt(K_dd.diagonal().astype(np.float64))
+def _check_cauchy_schwarz(norm, K_xd, norm2):
+    """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %.
+
+    norm: the roots of the diagonal of K_dd.
+    """
     bound = (1 + 1e-3) * np.sqrt(norm2)
-    peak = max_abs(K_xd)
-    if not peak < np.inf:
-        finite_array(K_xd, "K_xd")
-    if peak <= norm.min() * (bound.min() if len(bound) else 1.0):
+    if max_abs(K_xd) <= norm.min() * bound.min(initial=1e300):
         return
     # |K_xd| would be as large as K_xd
     peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
     # few: they are looked at whole
     suspect = np.flatnonzero(~(peak <= bound * norm.min()))
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
-    if len(excess) and excess.max() > 1e-3 * (
-        norm.max() * math.sqrt(norm2.max()) or 1.0
-    ):
+    if not excess.max(initial=0) <= 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1):
+        finite_array(K_xd, "K_xd")
         i = int(suspect[excess.argmax()])
         raise ValueError(
             "norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
@@ -2667,12 +2652,9 @@ def run_blocks(job, n, block):
             helpers = [pool.submit(work) for _ in range(others)]
             work()
         except SystemError as error:
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, KeyboardInterrupt):
-                cause = cause.__cause__
-            if cause is None:
-                raise
-            raise KeyboardInterrupt from error  # while Numba handed an array over
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error  # while Numba handed an array over
+            raise
         finally:
             list(todo)
     for helper in helpers:
