@@ -221,8 +221,10 @@ def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     def fill(rows):
         for i in range(rows.start, rows.stop):
             for j in range(0 if Y is not None else i + 1, len(Z), step):
-                theta = _angles(X[i], Z[j : j + step])  # (step, min(p, q))
-                distance[i, j : j + step] = np.linalg.norm(theta, axis=-1)
+                # (step, min(p, q))
+                distance[i, j : j + step] = np.linalg.norm(
+                    _angles(X[i], Z[j : j + step]), axis=-1
+                )
 
     run_blocks(fill, len(X), 4)
     return distance if Y is not None else distance + distance.T
@@ -747,8 +749,7 @@ _announced: set = set()  # functions whose compilation is announced
 
 def digest(module):
     """CRC-32 of the source file of a module, which may lie in a zip."""
-    source = module.__loader__.get_data(module.__file__)
-    return f"{zlib.crc32(source):08x}"
+    return f"{zlib.crc32(module.__loader__.get_data(module.__file__)):08x}"
 
 
 DIGEST = digest(sys.modules[__name__])
@@ -806,11 +807,10 @@ class _CompileNotice(numba.core.event.Listener):
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
         if dispatcher in _announced:
-            name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
             logging.getLogger(__name__).warning(
                 "grassmann_sc: compiling %s, which takes some "
                 "seconds, before its first use",
-                name,
+                dispatcher.py_func.__name__.strip("_").replace("_", " "),
             )
 
     def on_end(self, event):
@@ -1265,10 +1265,18 @@ def _lasso(w, query, rules, m, n_good):
     best = np.inf
     n_rounds = 0
     if m < 0:
-        m = _start(w, query)
-        n_good = 0
+        m, n_good = _collect_support(w, np.int64(0), np.int64(0))
+        _residual_products(w, query.k, m)
     while True:
         cost, gap, excess = _certificate(w, query, rules.positive, m)
+        if n_rounds == 0 and m > 0 and not cost <= 0:
+            # a start that is worse than 0, or whose cost overflows, becomes 0
+            for j in range(len(w.y)):
+                w.y[j] = 0
+                w.g[j] = query.k[j]
+            m = 0
+            n_good = 0
+            continue
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
@@ -1284,26 +1292,6 @@ def _lasso(w, query, rules, m, n_good):
         n_rounds += 1
         m, n_good = _solve_on_support(w, query.half, m, n_good)
         _residual_products(w, query.k, m)
-
-
-@inlined_jit
-def _start(w, query):
-    """Set w.support and w.g for the start w.y; returns the size of the support.
-
-    A start that is worse than 0, or whose cost overflows, becomes 0.
-    """
-    m, _ = _collect_support(w, np.int64(0), np.int64(0))
-    _residual_products(w, query.k, m)
-    change = 0.0  # of the cost, from that of zero
-    for i in range(m):
-        j = w.support[i]
-        change += 2 * query.half * abs(w.y[j]) - w.y[j] * (w.g[j] + query.k[j])
-    if change <= 0:  # not so for NaN
-        return m
-    for j in range(len(w.y)):
-        w.y[j] = 0
-        w.g[j] = query.k[j]
-    return 0
 
 
 @inlined_jit
@@ -1558,12 +1546,10 @@ def null_direction(w, r, row, lift=0.0):
         w.step[i] = -(row[w.support[i]] + lift)
     cholesky_solve(w.L, w.step, r)
     w.step[r] = 1.0
-    shrinks = False
     turn = -1.0 if dot(w.slope, w.step, r + 1) < 0 else 1.0
     for i in range(r + 1):
         w.step[i] *= turn
-        shrinks = shrinks or w.sign[i] * w.step[i] < 0
-    if not shrinks:
+    if first_zero(w, r + 1) == np.inf:
         for i in range(r + 1):
             w.step[i] = -w.step[i]
 
@@ -1719,11 +1705,12 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
 
 def local_coding(N, dtype, n_neighbors, reg=None, sparse_output=False):
     """The LocalCoding of these options of locality_codes, checked, over N atoms."""
-    n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
     return LocalCoding(
-        n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output")
+        check_integer(n_neighbors, "n_neighbors", 1, N),
+        min(reg, 1e30),
+        check_flag(sparse_output, "sparse_output"),
     )
 
 
@@ -2020,8 +2007,6 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     """
     n = len(products)
     N = len(K_dd)
-    # once, for all tiles
-    K = c_array(K_dd, np.float64) if isinstance(coding, SparseCoding) else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
@@ -2030,9 +2015,10 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     unexplained = []  # lam_max of queries whose code is zero
     for rows in query_tiles(n, N):
         K_xd = products[rows]
-        y = coding(K, K_xd, norm2[rows])
-        scores = scores_by_class(y, K_dd, K_xd, index, len(classes), coding.rule)
-        best[rows] = scores.argmax(axis=1)
+        y = coding(K_dd, K_xd, norm2[rows])
+        best[rows] = scores_by_class(
+            y, K_dd, K_xd, index, len(classes), coding.rule
+        ).argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
             residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index)
@@ -2070,7 +2056,7 @@ def chordal_squares(X, Z, K):
     p = X.shape[2]
     q = Z.shape[2]
     square = p + q - 2 * K
-    near = square < NEAR_SQUARED if p == q else np.zeros(square.shape, bool)
+    near = square < NEAR_SQUARED  # for p = q alone: squares are at least |p - q|
 
     def refine(rows):
         for i in range(rows.start, rows.stop):
