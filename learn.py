@@ -1113,8 +1113,7 @@ def _join(Q, k, W, least, limit):
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
-        inside = _multiply_transposed(W, Q[:k], limit)
-        W = W - _multiply(inside, Q[:k], limit)
+        W = W - _multiply(_multiply_transposed(W, Q[:k], limit), Q[:k], limit)
         M = _multiply_transposed(W, W, limit)
         T = np.zeros_like(M)  # Gram-Schmidt on the products M: orthonormal rows T W
         end = 0
