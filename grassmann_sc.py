@@ -774,8 +774,6 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache
         dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # NUMBA_DISABLE_JIT=1
-        return function
     if long:
         _announced.add(dispatcher)
     return dispatcher

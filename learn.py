@@ -273,8 +273,9 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
             new[worse] = codes[worse]
             after[worse] = losses[worse]
         costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
-        replaced = state.n_replaced + len(idle)
-        return Learned(atoms, new, costs, n_replaced=replaced, lam=state.lam)
+        return Learned(
+            atoms, new, costs, n_replaced=state.n_replaced + len(idle), lam=state.lam
+        )
 
     @staticmethod
     def _closest(X, atoms):
