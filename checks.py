@@ -129,6 +129,16 @@ def _is_basis(A):
     return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
 
 
+def check_classes(labels, N, name="labels"):
+    """The classes, at least two, and the index of each of N labels among them."""
+    classes, index = core.check_labels(labels, N, name)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} must hold at least two classes, got one class: {classes[0]!r}"
+        )
+    return classes, index
+
+
 def check_kernel(kernel: Any) -> core.Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):

@@ -1232,9 +1232,4 @@ def classes_of(y, n):
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    classes, index = core.check_labels(y, n)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least two classes, got one class: {classes[0]!r}"
-        )
-    return classes, index
+    return checks.check_classes(y, n, "y")

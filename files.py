@@ -814,14 +814,10 @@ def _path_of(array):
         if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
             path = os.path.join(path, array.path)
     while isinstance(path, np.ndarray):
-        path = getattr(path, "filename", None) or _array_below(path)
+        below = path.base if isinstance(path.base, np.ndarray) else None  # no bytes
+        path = getattr(path, "filename", None) or below
     known = isinstance(path, (str, bytes, os.PathLike))
     return os.path.realpath(os.fsdecode(path)) if known else None
-
-
-def _array_below(view):
-    """The array that this one is a view of, or None: bytes below are no path."""
-    return view.base if isinstance(view.base, np.ndarray) else None
 
 
 class _Function(namedtuple("_Function", "out")):
@@ -843,9 +839,8 @@ class _Path(namedtuple("_Path", "path shape dtype")):
 
         The fingerprint is "" if there is none.
         """
-        nothing = 0, ""
         there = start != 0 and os.path.exists(self.path)
-        whole, text = self.rows(start) if there else nothing
+        whole, text = self.rows(start) if there else (0, "")
         if start != "resume" and start > whole or whole > self.shape[0]:
             raise ValueError(
                 f"start must be a row in 0..{whole} where {self.path} holds {whole} "

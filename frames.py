@@ -991,9 +991,8 @@ def lbp(
         warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")
         for frame in frames:
             # scikit-image writes no memory map, but asks that it could
-            image = np.array(frame)
             patterns = feature.local_binary_pattern(
-                image, n_points, radius, method
+                np.array(frame), n_points, radius, method
             ).astype(int)
             patterns = patterns[border : height - border, border : width - border]
             bins = n_bins.get(method, 2**n_points)

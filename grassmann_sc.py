@@ -129,8 +129,7 @@ def orthonormalize(A: ArrayLike) -> np.ndarray:
             f"A must have independent columns: rank {rank[i]} < p = {p}"
             f"{f' at index {i}' if i else ''}, relative tolerance {tol:.1g}"
         )
-    sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
-    return Q * sign[..., None, :]
+    return Q * np.copysign(1, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
 
 
 def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
@@ -222,8 +221,10 @@ def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     def fill(rows):
         for i in range(rows.start, rows.stop):
             for j in range(0 if Y is not None else i + 1, len(Z), step):
-                theta = _angles(X[i], Z[j : j + step])  # (step, min(p, q))
-                distance[i, j : j + step] = np.linalg.norm(theta, axis=-1)
+                # (step, min(p, q))
+                distance[i, j : j + step] = np.linalg.norm(
+                    _angles(X[i], Z[j : j + step]), axis=-1
+                )
 
     run_blocks(fill, len(X), 4)
     return distance if Y is not None else distance + distance.T
@@ -583,10 +584,9 @@ def class_scores(
     >>> scores, classes[scores.argmax(axis=1)].tolist()
     (array([[0.25, 0.  ]]), ['cat'])
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    check_choice(rule, "rule", *RULES)
-    classes, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, _, classes, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, rule
+    )
     return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
 
 
@@ -608,9 +608,9 @@ def class_residuals(
     >>> class_residuals([[0.5, 0]], K_dd, K_xd, ["cat", "dog"], norm2=1)
     (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    classes, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, norm2, classes, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, "residual"
+    )
     residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index)
     _check_no_overflow(residuals, "residuals")
     return residuals, classes
@@ -650,10 +650,9 @@ def score_shares(
     >>> shares.indices.tolist(), shares.values.round(2).tolist()
     ([[0, 2]], [[0.24, 0.08]])
     """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    check_choice(rule, "rule", *RULES)
-    _, index = check_labels(labels, len(K_dd))
+    codes, K_dd, K_xd, _, _, index = _check_coded(
+        codes, K_dd, K_xd, norm2, labels, rule
+    )
     found = []
     for tile in query_tiles(len(K_xd), len(K_dd)):
         _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, rule)
@@ -750,8 +749,7 @@ _announced: set = set()  # functions whose compilation is announced
 
 def digest(module):
     """CRC-32 of the source file of a module, which may lie in a zip."""
-    source = module.__loader__.get_data(module.__file__)
-    return f"{zlib.crc32(source):08x}"
+    return f"{zlib.crc32(module.__loader__.get_data(module.__file__)):08x}"
 
 
 DIGEST = digest(sys.modules[__name__])
@@ -776,8 +774,6 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache
         dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # NUMBA_DISABLE_JIT=1
-        return function
     if long:
         _announced.add(dispatcher)
     return dispatcher
@@ -809,11 +805,10 @@ class _CompileNotice(numba.core.event.Listener):
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
         if dispatcher in _announced:
-            name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
             logging.getLogger(__name__).warning(
                 "grassmann_sc: compiling %s, which takes some "
                 "seconds, before its first use",
-                name,
+                dispatcher.py_func.__name__.strip("_").replace("_", " "),
             )
 
     def on_end(self, event):
@@ -877,10 +872,7 @@ def bases_gram(
     used_X, start_X = _columns_in_use(X, each_p or weights is None)
     used_D, start_D = (used_X, start_X) if symmetric else _columns_in_use(D, True)
     if weights is not None:
-        weights = (
-            weights[:, used_X] if used_X is not None else weights.reshape(*leading, -1)
-        )
-        weights = weights.astype(X.dtype, copy=False)
+        weights = weights[:, used_X].astype(X.dtype, copy=False)
     for columns in slices(N, width):
         for rows in slices(columns.stop if symmetric else n, height):
             left = max(rows.start, columns.start) if symmetric else columns.start
@@ -891,8 +883,9 @@ def bases_gram(
                 # one piece is packed once for all rows
                 if rows.start == 0 or len(pieces) > 1:
                     packed = _pack(D, columns, piece, used_D)
-                skipped = of_columns.start - start_D[columns.start]  # above the rows
-                part = _pack(X, rows, piece, used_X) @ packed[skipped:].T
+                # less what lies above the rows
+                of_left = packed[of_columns.start - start_D[columns.start] :]
+                part = _pack(X, rows, piece, used_X) @ of_left.T
                 product = part if product is None else np.add(product, part, out=part)
             starts = (
                 start_X[rows.start : rows.stop + 1] - of_rows.start,
@@ -1060,16 +1053,13 @@ def sparse_coding(
             f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}"
         )
     check_choice(lam_scale, "lam_scale", None, "max")
-    init = None if init is None else check_codes(init, *shape, "init")
-    tol = check_number(tol, "tol", above=0)
-    max_iter = check_integer(max_iter, "max_iter", 1)
     return SparseCoding(
         path.astype(np.float64),
         lam_scale,
         check_flag(positive, "positive"),
-        init,
-        tol,
-        max_iter,
+        None if init is None else check_codes(init, *shape, "init"),
+        check_number(tol, "tol", above=0),
+        check_integer(max_iter, "max_iter", 1),
         check_flag(return_info, "return_info"),
         check_flag(sparse_output, "sparse_output"),
     )
@@ -1079,22 +1069,21 @@ class _Lassos:
     """The lassos of n queries for L values of lambda each, and what is found."""
 
     def __init__(self, K_dd, norm2, dtype, coding):
-        path = np.atleast_1d(coding.lam)
-        shape = len(path), len(norm2), len(K_dd)
         self.coding = coding
+        self.path = np.atleast_1d(coding.lam)
+        self.order = np.argsort(-self.path, kind="stable")  # each starts the next
         self.K = c_array(K_dd, np.float64)
         self.norm2 = c_array(norm2, np.float64)
-        rcond = len(self.K) * np.finfo(dtype).eps
         self.inverse = None
-        if not coding.positive and not path.all():  # least squares, where lam is 0
+        if not coding.positive and not self.path.all():  # least squares, where lam is 0
+            rcond = len(self.K) * np.finfo(dtype).eps
             self.inverse = np.linalg.pinv(self.K, rcond, hermitian=True)
-        self.order = np.argsort(-path, kind="stable")  # each solution starts the next
-        self.half = path[self.order] / 2
+        shape = len(self.path), len(norm2), len(K_dd)
         self.dtype = dtype
         self.dense = None if coding.sparse_output else np.empty(shape, dtype)
         self.sparse = []  # of each block, the nonzero entries for each lambda
-        self.gap = np.empty(shape[:2])
-        self.n_iter = np.empty(shape[:2], np.int64)
+        self.gap = np.empty(shape[1::-1])  # (n, L)
+        self.n_iter = np.empty(shape[1::-1], np.int64)
         self.curvature = []  # the least that each block met
 
     def solve(self, k_tile, first, block):
@@ -1104,31 +1093,31 @@ class _Lassos:
         """
         rows = slice(first + block.start, first + block.stop)
         k = c_array(k_tile[block], np.float64)
-        half = np.outer(self.half, _units(k_tile[block], self.coding.lam_scale))
-        Y = np.zeros((len(half), *k.shape))
+        half = np.tile(self.path / 2, (len(k), 1))
+        if self.coding.lam_scale == "max":
+            peak = lam_max(k)[:, None]
+            half *= np.where(peak == 0, 1, peak)  # k = 0 has the code 0 at every lambda
+        Y = np.zeros((len(self.path), *k.shape))
+        start = Y[self.order[0]]
         if self.coding.init is not None:
-            Y[0] = dense_codes(self.coding.init[rows])
+            start[:] = dense_codes(self.coding.init[rows])
         if self.coding.positive:
-            np.maximum(Y[0], 0, out=Y[0])
-        gap = np.empty(half.shape)
-        n_iter = np.empty(half.shape, np.int64)
+            np.maximum(start, 0, out=start)
         rules = self.coding.positive, self.coding.tol, self.coding.max_iter
+        found = Y, self.gap[rows], self.n_iter[rows]
         self.curvature.append(
             _lasso_paths(
-                _new_work(self.K), k, self.norm2[rows], half, rules, Y, gap, n_iter
+                _new_work(self.K), k, self.norm2[rows], half, self.order, rules, *found
             )
         )
         if self.inverse is not None:
-            Y[self.half == 0], gap[self.half == 0] = _least_squares(
-                self.K, k, self.inverse
-            )
+            y, gap = _least_squares(self.K, k, self.inverse)
+            Y[self.path == 0] = y
+            self.gap[rows, self.path == 0] = gap[:, None]
         _check_finite_codes(Y, rows.start)
-        self.gap[self.order, rows] = gap
-        self.n_iter[self.order, rows] = n_iter
         if self.dense is None:
-            each = np.argsort(self.order)
-            return [scipy.sparse.csr_array(Y[i].astype(self.dtype)) for i in each]
-        self.dense[self.order, rows] = Y
+            return [scipy.sparse.csr_array(y.astype(self.dtype)) for y in Y]
+        self.dense[:, rows] = Y
 
     def found(self):
         """The SparseCodes of all queries; warns of those that are not optimal."""
@@ -1139,24 +1128,23 @@ class _Lassos:
                 f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
                 "from the best"
             )
+        gap = self.gap.T
         tol = self.coding.tol * self.norm2
-        late = ~(self.gap <= tol)
+        late = ~(gap <= tol)
         if late.any():
-            worst = np.unravel_index(
-                np.where(late, self.gap - tol, -1).argmax(), late.shape
-            )
+            worst = np.unravel_index((gap - tol).argmax(), gap.shape)
             warn(
                 f"{late.sum()} of {late.size} codes did not converge (max_iter = "
-                f"{self.coding.max_iter}): largest gap {self.gap[worst]:.2g}, "
+                f"{self.coding.max_iter}): largest gap {gap[worst]:.2g}, "
                 f"tolerance {tol[worst[-1]]:.2g}"
             )
         codes = self.dense
         if codes is None:
             # vstack takes one block or more, also if there are no queries
             none = scipy.sparse.csr_array((0, len(self.K)), dtype=self.dtype)
-            parts = zip([none] * len(self.half), *self.sparse)
+            parts = zip([none] * len(self.path), *self.sparse)
             codes = [scipy.sparse.vstack(rows, "csr") for rows in parts]
-        found = SparseCodes(codes, self.gap, self.n_iter)
+        found = SparseCodes(codes, gap, self.n_iter.T)
         one = self.coding.lam.ndim == 0
         return SparseCodes(*(each[0] for each in found)) if one else found
 
@@ -1170,14 +1158,6 @@ def _least_squares(K, k, inverse):
     y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
     g = k - y @ K
     return y, np.maximum(((g @ inverse) * g).sum(axis=1), 0)
-
-
-def _units(k, lam_scale):
-    """What lam is a multiple of, for each query: 1, or its own lam_max."""
-    if lam_scale is None:
-        return np.ones(len(k))
-    unit = 2 * np.abs(k).max(axis=1).astype(np.float64)  # lam_max
-    return np.where(unit == 0, 1, unit)  # k = 0 has the code 0 at every lambda
 
 
 # -------------------------------------------------------------- the solver of one lasso
@@ -1240,27 +1220,25 @@ def _new_work(K):
 
 
 @jit(long=True, allocates=False)
-def _lasso_paths(work, products, norm2, half, rules, Y, gap, n_iter):
-    """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (L, n), descending.
+def _lasso_paths(work, products, norm2, half, order, rules, Y, gap, n_iter):
+    """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (n, L).
 
-    Y[0] holds the codes to start from. work: of _new_work; rules: a plain tuple of what
-    _Rules names. Results are written into Y, gap and n_iter (L, n): returning arrays
-    would run Python, where a Ctrl-C becomes a SystemError. Returns the least curvature
-    of _Work.
+    order: of the lambdas, descending. The Y of the first holds the codes to start from.
+    work: of _new_work; rules: a plain tuple of what _Rules names. Results are written
+    into Y, gap and n_iter (n, L): returning arrays would run Python, where a Ctrl-C
+    becomes a SystemError. Returns the least curvature of _Work.
     """
     w = _Work(*work)
     rules = _Rules(*rules)
     for i in range(len(products)):
-        copy(Y[0, i], w.y, len(w.y))
+        copy(Y[order[0], i], w.y, len(w.y))
         m = np.int64(-1)  # nothing is known of this query
         n_good = np.int64(0)  # for a plain 0 Numba would compile its callees twice
-        for o in range(len(half)):
-            if half[o, i] > 0 or rules.positive:
-                query = _Query(products[i], half[o, i], norm2[i])
-                gap[o, i], n_iter[o, i], m, n_good = _lasso(w, query, rules, m, n_good)
-            else:
-                gap[o, i] = np.inf
-                n_iter[o, i] = 0
+        for o in order:
+            n_iter[i, o] = 0
+            if half[i, o] > 0 or rules.positive:  # else _least_squares follows
+                query = _Query(products[i], half[i, o], norm2[i])
+                gap[i, o], n_iter[i, o], m, n_good = _lasso(w, query, rules, m, n_good)
             copy(w.y, Y[o, i], len(w.y))
     return w.curvature[0]
 
@@ -1285,10 +1263,18 @@ def _lasso(w, query, rules, m, n_good):
     best = np.inf
     n_rounds = 0
     if m < 0:
-        m = _start(w, query)
-        n_good = 0
+        m, n_good = _collect_support(w, np.int64(0), np.int64(0))
+        _residual_products(w, query.k, m)
     while True:
         cost, gap, excess = _certificate(w, query, rules.positive, m)
+        if n_rounds == 0 and m > 0 and not cost <= 0:
+            # a start that is worse than 0, or whose cost overflows, becomes 0
+            for j in range(len(w.y)):
+                w.y[j] = 0
+                w.g[j] = query.k[j]
+            m = 0
+            n_good = 0
+            continue
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
@@ -1304,26 +1290,6 @@ def _lasso(w, query, rules, m, n_good):
         n_rounds += 1
         m, n_good = _solve_on_support(w, query.half, m, n_good)
         _residual_products(w, query.k, m)
-
-
-@inlined_jit
-def _start(w, query):
-    """Set w.support and w.g for the start w.y; returns the size of the support.
-
-    A start that is worse than 0, or whose cost overflows, becomes 0.
-    """
-    m, _ = _collect_support(w, np.int64(0), np.int64(0))
-    _residual_products(w, query.k, m)
-    change = 0.0  # of the cost, from that of zero
-    for i in range(m):
-        j = w.support[i]
-        change += 2 * query.half * abs(w.y[j]) - w.y[j] * (w.g[j] + query.k[j])
-    if change <= 0:  # not so for NaN
-        return m
-    for j in range(len(w.y)):
-        w.y[j] = 0
-        w.g[j] = query.k[j]
-    return 0
 
 
 @inlined_jit
@@ -1533,8 +1499,7 @@ def _note_curvature(w, r):
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
     relative = square / (diagonal * dot(w.step, w.step, r + 1))
-    if relative < w.curvature[0]:
-        w.curvature[0] = relative
+    w.curvature[0] = min(w.curvature[0], relative)
 
 
 @inlined_jit
@@ -1579,12 +1544,10 @@ def null_direction(w, r, row, lift=0.0):
         w.step[i] = -(row[w.support[i]] + lift)
     cholesky_solve(w.L, w.step, r)
     w.step[r] = 1.0
-    shrinks = False
     turn = -1.0 if dot(w.slope, w.step, r + 1) < 0 else 1.0
     for i in range(r + 1):
         w.step[i] *= turn
-        shrinks = shrinks or w.sign[i] * w.step[i] < 0
-    if not shrinks:
+    if first_zero(w, r + 1) == np.inf:
         for i in range(r + 1):
             w.step[i] = -w.step[i]
 
@@ -1732,20 +1695,20 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
             run_blocks(solve, len(k_tile), 64)
         values = values.astype(K.dtype, copy=False)
         _check_finite_codes(values)
-        starts = np.arange(0, n * m + 1, m)
         codes = scipy.sparse.csr_array(
-            (values.ravel(), indices.ravel(), starts), shape=(n, N)
+            (values.ravel(), indices.ravel(), np.arange(0, n * m + 1, m)), shape=(n, N)
         )
         return codes if self.sparse_output else codes.toarray()
 
 
 def local_coding(N, dtype, n_neighbors, reg=None, sparse_output=False):
     """The LocalCoding of these options of locality_codes, checked, over N atoms."""
-    n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
     return LocalCoding(
-        n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output")
+        check_integer(n_neighbors, "n_neighbors", 1, N),
+        min(reg, 1e30),
+        check_flag(sparse_output, "sparse_output"),
     )
 
 
@@ -1887,6 +1850,14 @@ RULES_OF_CODES = {  # rules worth trying, the usual one first
     "sparse": (SparseCoding.rule, "sum"),
     "local": (LocalCoding.rule, "residual"),
 }
+
+
+def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
+    """The arguments of class_scores, the labels as classes and each atom's class."""
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    check_choice(rule, "rule", *RULES)
+    return codes, K_dd, K_xd, norm2, *check_labels(labels, len(K_dd))
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
@@ -2034,8 +2005,6 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     """
     n = len(products)
     N = len(K_dd)
-    # once, for all tiles
-    K = c_array(K_dd, np.float64) if isinstance(coding, SparseCoding) else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
@@ -2044,9 +2013,10 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     unexplained = []  # lam_max of queries whose code is zero
     for rows in query_tiles(n, N):
         K_xd = products[rows]
-        y = coding(K, K_xd, norm2[rows])
-        scores = scores_by_class(y, K_dd, K_xd, index, len(classes), coding.rule)
-        best[rows] = scores.argmax(axis=1)
+        y = coding(K_dd, K_xd, norm2[rows])
+        best[rows] = scores_by_class(
+            y, K_dd, K_xd, index, len(classes), coding.rule
+        ).argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
             residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index)
@@ -2084,7 +2054,7 @@ def chordal_squares(X, Z, K):
     p = X.shape[2]
     q = Z.shape[2]
     square = p + q - 2 * K
-    near = square < NEAR_SQUARED if p == q else np.zeros(square.shape, bool)
+    near = square < NEAR_SQUARED  # for p = q alone: squares are at least |p - q|
 
     def refine(rows):
         for i in range(rows.start, rows.stop):
@@ -2467,13 +2437,10 @@ def check_grams(
             f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
             f"{norm2!r}"
         )
-    K_dd = c_array(K_dd, K_dd.dtype)
-    K_xd = c_array(K_xd, K_xd.dtype)
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    _check_gram_of_atoms(K_dd)
-    _check_cauchy_schwarz(K_dd, K_xd, norm2)
+    _check_cauchy_schwarz(_check_gram_of_atoms(K_dd), K_xd, norm2)
     dtype = np.result_type(K_dd, K_xd)
-    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+    return c_array(K_dd, dtype), c_array(K_xd, dtype), norm2
 
 
 def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
@@ -2511,8 +2478,11 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 
 
 def _check_gram_of_atoms(K_dd):
-    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj."""
-    scale = float(max_abs(K_dd))
+    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj.
+
+    Returns the roots of the diagonal (N,).
+    """
+    scale = max_abs(K_dd)
     if scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
         raise ValueError(
             f"K_dd must have a largest entry of 0 or between {LEAST_SCALE:g} and "
@@ -2523,10 +2493,10 @@ def _check_gram_of_atoms(K_dd):
         raise ValueError(
             f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}"
         )
+    norm = np.sqrt(diagonal)
     tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
     if scale - diagonal.min() <= tol:
-        return  # no entry is larger than any of the diagonal
-    norm = np.sqrt(diagonal)
+        return norm  # no entry is larger than any of the diagonal
 
     def excesses(rows):
         bound = np.outer(norm[rows], norm[rows.start :])
@@ -2538,25 +2508,24 @@ def _check_gram_of_atoms(K_dd):
             "K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
             f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best"
         )
+    return norm
 
 
-def _check_cauchy_schwarz(K_dd, K_xd, norm2):
-    """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
-    norm = np.sqrt(K_dd.diagonal().astype(np.float64))
+def _check_cauchy_schwarz(norm, K_xd, norm2):
+    """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %.
+
+    norm: the roots of the diagonal of K_dd.
+    """
     bound = (1 + 1e-3) * np.sqrt(norm2)
-    peak = max_abs(K_xd)
-    if not peak < np.inf:
-        finite_array(K_xd, "K_xd")
-    if peak <= norm.min() * (bound.min() if len(bound) else 1.0):
+    if max_abs(K_xd) <= norm.min() * bound.min(initial=1e300):
         return
     # |K_xd| would be as large as K_xd
     peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
     # few: they are looked at whole
     suspect = np.flatnonzero(~(peak <= bound * norm.min()))
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
-    if len(excess) and excess.max() > 1e-3 * (
-        norm.max() * math.sqrt(norm2.max()) or 1.0
-    ):
+    if not excess.max(initial=0) <= 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1):
+        finite_array(K_xd, "K_xd")
         i = int(suspect[excess.argmax()])
         raise ValueError(
             "norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
@@ -2667,12 +2636,9 @@ def run_blocks(job, n, block):
             helpers = [pool.submit(work) for _ in range(others)]
             work()
         except SystemError as error:
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, KeyboardInterrupt):
-                cause = cause.__cause__
-            if cause is None:
-                raise
-            raise KeyboardInterrupt from error  # while Numba handed an array over
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error  # while Numba handed an array over
+            raise
         finally:
             list(todo)
     for helper in helpers:

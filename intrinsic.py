@@ -118,8 +118,7 @@ def _log(X, Y, _):
     # (t, p)
     phi = np.where(sine > 0, np.arctan2(sine, cosine) / np.where(sine > 0, sine, 1), 1)
     A = np.matmul(Vt.swapaxes(1, 2) * phi[:, None, :], U.swapaxes(1, 2))
-    B = np.matmul(C, A)
-    return np.matmul(Y, A) - np.matmul(X, B), cosine[:, -1]
+    return np.matmul(Y, A) - np.matmul(X, np.matmul(C, A)), cosine[:, -1]
 
 
 def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:

@@ -820,8 +820,7 @@ def kgsc(
         return_info,
         sparse_output,
     )
-    K_dd, K_xd = problem.grams()
-    return code(K_dd, K_xd, p)
+    return code(*problem.grams(), p)
 
 
 def kglc(
@@ -847,8 +846,7 @@ def kglc(
     code = core.local_coding(
         problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output
     )
-    K_dd, K_xd = problem.grams()
-    return code(K_dd, K_xd, p)
+    return code(*problem.grams(), p)
 
 
 def classify(
@@ -894,8 +892,7 @@ def classify(
         max_iter=max_iter,
     )
     return_info = core.check_flag(return_info, "return_info")
-    K_dd, K_xd = problem.grams()
-    return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
+    return core.classify_by_codes(*problem.grams(), p, labelled, code, return_info)
 
 
 class _CodingProblem:

@@ -273,8 +273,9 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
             new[worse] = codes[worse]
             after[worse] = losses[worse]
         costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
-        replaced = state.n_replaced + len(idle)
-        return Learned(atoms, new, costs, n_replaced=replaced, lam=state.lam)
+        return Learned(
+            atoms, new, costs, n_replaced=state.n_replaced + len(idle), lam=state.lam
+        )
 
     @staticmethod
     def _closest(X, atoms):
@@ -1113,8 +1114,7 @@ def _join(Q, k, W, least, limit):
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
-        inside = _multiply_transposed(W, Q[:k], limit)
-        W = W - _multiply(inside, Q[:k], limit)
+        W = W - _multiply(_multiply_transposed(W, Q[:k], limit), Q[:k], limit)
         M = _multiply_transposed(W, W, limit)
         T = np.zeros_like(M)  # Gram-Schmidt on the products M: orthonormal rows T W
         end = 0

@@ -716,8 +716,9 @@ def plot_accuracy(
     ax.grid(axis="y", color="0.9")
     ax.spines[["top", "right"]].set_visible(False)
     if len(read) > 1:
-        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        ax.legend(frameon=False, fontsize=FONT, **place)
+        ax.legend(
+            frameon=False, fontsize=FONT, loc="center left", bbox_to_anchor=(1, 0.5)
+        )
     return ax
 
 

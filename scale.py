@@ -477,8 +477,7 @@ def _with_first_atoms(learner, parts, client):
 def _drawn_from(block, where, count, seed):
     """At most so many random subspaces of a block."""
     X = _bases(block, where)
-    chosen = np.random.default_rng(seed).permutation(len(X))[:count]
-    return X[np.sort(chosen)]
+    return X[np.sort(np.random.default_rng(seed).permutation(len(X))[:count])]
 
 
 # --------------------------------------------------------------------------- from files

@@ -714,8 +714,7 @@ class _Statistics:
         """
         X, losses = self.worst
         idle, worst = learn.idle_and_worst(np.diag(self.shared), X, losses)
-        closest = learn.closest_subspaces(X[worst], atoms.shape[2])
-        atoms[idle] = learn.sharpened(closest)
+        atoms[idle] = learn.sharpened(learn.closest_subspaces(X[worst], atoms.shape[2]))
         for statistics in (self.shared, self.shared.T, self.sizes):
             statistics[idle] = 0
         self.new = 0.0

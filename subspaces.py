@@ -190,8 +190,7 @@ def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
             "s must be singular values, descending and >= 0, the first positive, got "
             f"{s}"
         )
-    w = weights_of(s, alpha)
-    return U * np.sqrt(w)[..., None, :].astype(U.dtype)
+    return U * np.sqrt(weights_of(s, alpha))[..., None, :].astype(U.dtype)
 
 
 def weights_of(s, alpha):
@@ -735,9 +734,7 @@ def _bidiagonal(A, beside, V, half):
         if j == k - 1:
             break
         # v^T A / half; np.zeros would take a while to compile
-        sums = np.empty(k - 1 - j)
-        for i in range(len(sums)):
-            sums[i] = 0.0
+        sums = np.zeros(k - 1 - j)
         for i in range(j, k):
             core.axpy(V[j, i] / half[j], A[i, j + 1 :], sums, len(sums))
         u = A[j, j + 1 :]

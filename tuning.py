@@ -536,11 +536,10 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
         )
     known = dict(zip(shares, known[:, asked]))
     order = sorted(known, key=lambda candidate: -known[candidate].mean())
-    best = known[order[0]]
     return [
         candidate
         for candidate in order
-        if not _is_better(best, known[candidate], within)
+        if not _is_better(known[order[0]], known[candidate], within)
     ]
 
 

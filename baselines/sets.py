@@ -348,7 +348,7 @@ def dcc(
 
 def dcc_begun(X, labels, n_between):
     """Where dcc of checked X begins, whatever the dimension and reg."""
-    index, _ = check_classes(labels, len(X))
+    _, index = checks.check_classes(labels, len(X))
     span, _ = _principal_directions(X.astype(np.float64, copy=False))
     between = np.not_equal.outer(index, index)
     if n_between is not None:
@@ -545,13 +545,13 @@ def gda(
 def each_gda(K, labels, regs, *, n_components=None):
     """gda of each reg, which share all but a factorisation."""
     K = check_gram(K, "K")
-    index, n_classes = check_classes(labels, len(K))
+    classes, index = checks.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
-    m = n_classes - 1
+    m = len(classes) - 1
     if n_components is not None:
         m = core.check_integer(n_components, "n_components", 1, m)
     G, clip, negative_share = _positive_part(K)
-    membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(
+    membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
         np.bincount(index)
     )
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
@@ -626,11 +626,11 @@ def each_ggda(
 ):
     """ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K, "K")
-    index, n_classes = check_classes(labels, len(K))
+    classes, index = checks.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)
-    m = n_classes - 1
+    m = len(classes) - 1
     if n_components is not None:
         m = core.check_integer(n_components, "n_components", 1, N)
     G, clip, negative_share = _positive_part(K)
@@ -734,13 +734,3 @@ def check_gram(K, name):
             f"{K.diagonal().max():g}"
         )
     return K
-
-
-def check_classes(labels, N):
-    """The class of each of N labels, and the number of classes, at least two."""
-    classes, index = core.check_labels(labels, N)
-    if len(classes) < 2:
-        raise ValueError(
-            f"labels must hold at least two classes, got one class: {classes[0]!r}"
-        )
-    return index, len(classes)

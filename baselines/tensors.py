@@ -430,11 +430,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     array([7.])
     """
     features = checks.shaped_array(features, "features", ("m", "N", "N"))
-    classes, index = core.check_labels(labels, features.shape[1])
-    if len(classes) < 2:
-        raise ValueError(
-            f"labels must hold at least two classes, got one class: {classes[0]!r}"
-        )
+    _, index = checks.check_classes(labels, features.shape[1])
     same = np.equal.outer(index, index)
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
