@@ -2636,9 +2636,12 @@ def run_blocks(job, n, block):
             helpers = [pool.submit(work) for _ in range(others)]
             work()
         except SystemError as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):
-                raise KeyboardInterrupt from error  # while Numba handed an array over
-            raise
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise KeyboardInterrupt from error  # while Numba handed an array over
         finally:
             list(todo)
     for helper in helpers:
