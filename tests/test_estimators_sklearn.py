@@ -494,7 +494,7 @@ CHECKED_TRANSFORMERS = [
 CHECKED = [
     NearestSubspaceOnRows(),
     NearestSubspaceOnRows("geodesic"),
-    DiscriminativeDictionaryOnRows(1, max_iter=10, random_state=0),
+    DiscriminativeDictionaryOnRows(1, max_iter=3, random_state=0),
     SubspaceClusteringOnRows(2, random_state=0),
     *CHECKED_TRANSFORMERS,
 ]

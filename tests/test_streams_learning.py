@@ -53,7 +53,7 @@ def test_a_factor_of_all_weights_changes_nothing_in_float32_either(X):
         )
 
     usual = hat(atoms(1.0))
-    for factor in (2.0**-1000, 1e-300, 1e300):
+    for factor in (2.0**-1000, 1e300):
         assert error(hat(atoms(factor)), usual) <= 1e-3
 
 
@@ -158,9 +158,15 @@ def swept(rows, X, codes, n_sweeps):
     learn.sweep_stream(rows, codes.T @ codes, lambda r, V: V @ sums[r], n_sweeps)
 
 
-@pytest.mark.parametrize("dtype, tol", [(np.float32, 1e-4), (np.float64, TIGHT)])
-# 24: S_r is formed
-@pytest.mark.parametrize("d, together", [(40, 16), (40, 3), (24, 16)])
+@pytest.mark.parametrize(
+    "d, together, dtype, tol",
+    [
+        (40, 16, np.float32, 1e-4),
+        (40, 16, np.float64, TIGHT),
+        (40, 3, np.float32, 1e-4),
+        (24, 16, np.float64, TIGHT),  # S_r is formed
+    ],
+)
 def test_a_sweep_of_a_stream_never_raises_the_cost_and_ends_at_leading_eigenvectors(
     d, together, dtype, tol, monkeypatch
 ):
