@@ -90,6 +90,16 @@ def test_more_copies_of_one_set_do_not_hide_one_another():
     assert pairs_of(sets) == [(0, 12), (0, 13), (12, 13)]
 
 
+@pytest.mark.parametrize("d", [3, 6])
+def test_of_many_sets_in_few_dimensions_some_are_near_by_chance(d):
+    """As windows of three channels; one with a trace of noise is a copy all the same."""
+    rng = np.random.default_rng(0)
+    sets = [rng.standard_normal((2, d)) for _ in range(600)]
+    assert pairs_of(sets) == []
+    sets.append(sets[4] + 1e-6 * rng.standard_normal((2, d)))
+    assert pairs_of(sets) == [(4, 600)]
+
+
 def suspects_of(sets, labels, groups=None):
     groups = groups or [None] * len(sets)
     clips = [
