@@ -2630,7 +2630,9 @@ def run_blocks(job, n, block):
         finally:
             list(todo)  # after an error nobody takes another
 
-    others = min(thread_count(), len(blocks)) - 1
+    # Numba tells under a lock of all its processes: a fork must not find it taken by each
+    # small call of another thread
+    others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
     with ThreadPoolExecutor(max(1, others)) as pool:  # it starts threads on demand
         try:
             helpers = [pool.submit(work) for _ in range(others)]

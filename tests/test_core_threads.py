@@ -238,6 +238,13 @@ def test_nested_blocks_come_to_an_end(threads, monkeypatch):
     assert done == [6 * 6 * 55]
 
 
+def test_one_block_takes_no_lock_of_numba(monkeypatch):
+    """A process forked while another thread holds it would wait for ever."""
+    monkeypatch.setattr(gs, "thread_count", lambda: pytest.fail("asked for threads"))
+    for n in (0, 1, 5):
+        assert gs.run_blocks(lambda rows: rows, n, 5) == gs.slices(n, 5)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 20])
 def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
     monkeypatch.setattr(gs, "thread_count", lambda: 5)
