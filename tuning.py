@@ -850,7 +850,7 @@ def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
     checks.check_sequence(labels, "labels", "labels")
     classes, index = core.check_labels(labels, len(labels))
-    n_classes = core.check_integer(len(classes), "the number of classes", 2)
+    n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
     scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
     return scores.astype(np.float64), index
 

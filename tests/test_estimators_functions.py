@@ -622,3 +622,11 @@ def test_neighbours_are_at_most_the_atoms_that_there_are():
     few = estimators.CodingClassifier("local", n_neighbors=3).fit(D[:3], LABELS[:3])
     codes = few.transform(Q)
     assert np.array_equal(few.set_params(n_neighbors=9).transform(Q), codes)
+
+
+@pytest.mark.parametrize("state", [(i for i in range(3)), "no", 1.5], ids=type)
+def test_a_random_state_that_is_no_seed_is_refused_by_its_name(state):
+    X = core.random_subspaces(6, 5, 2, rng=0)
+    model = estimators.GrassmannDictionary(2, max_iter=1, random_state=state)
+    with pytest.raises((TypeError, ValueError), match="random_state must be None, an"):
+        model.fit(X)

@@ -853,7 +853,9 @@ def test_right_classes_are_kept_at_the_coverage(coverage):
 def test_p_values_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"scores must have shape \(n, 2\)"):
         tuning.p_values([[1, 2], [2, 1]], ["a", "b"], [[1, 2, 3]])
-    with pytest.raises(ValueError, match="number of classes must be >= 2, got 1"):
+    with pytest.raises(
+        ValueError, match="number of classes of labels must be >= 2, got 1"
+    ):
         tuning.p_values([[1], [2]], ["a", "a"], [[1]])
     with pytest.raises(ValueError, match="left_out must"):
         tuning.p_values([[1, 2], [1]], ["a", "b", "b"], [[1, 2]])
