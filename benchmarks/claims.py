@@ -409,9 +409,8 @@ CLAIMS = [
         "scale",
         "seconds of coding and learning as data and workers grow",
         [
-            (LARGE, "t = 0.20 ms"),
             (LARGE, "at most 1.15 times as long as one of 10,000"),
-            (LARGE, "We estimate 22 minutes a round"),
+            (LARGE, "less than 100 MB"),
         ],
         by("benchmarks.scale"),
     ),
