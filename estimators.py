@@ -1200,14 +1200,11 @@ def rng_of(random_state):
 
     What is given is copied, so that each fit draws the same.
     """
-    state = random_state
-    if isinstance(
-        state, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
-    ):
-        state = copy.deepcopy(state)
-    if isinstance(state, np.random.RandomState):
-        state = state.randint(2**31, size=4)
-    return core.check_rng(state, "random_state")
+    if isinstance(random_state, np.random.RandomState):
+        random_state = copy.deepcopy(random_state).randint(2**31, size=4)
+    if isinstance(random_state, (np.random.Generator, np.random.BitGenerator)):
+        random_state = copy.deepcopy(random_state)
+    return core.check_rng(random_state, "random_state")
 
 
 def classes_of(y, n):

@@ -102,7 +102,7 @@ def subspaces(
 
     kinds: what every second one may be to the one before: "random", "repeated" (the
     same subspace in another basis), "near" (off by 1e-9 to 1e-5) or "orthogonal" (as
-    far as there is room). So subspaces(kinds=["near"]) draws near-duplicates. p: None
+    far as d allows). So subspaces(kinds=["near"]) draws near-duplicates. p: None
     for sizes.
 
     >>> from hypothesis import find
@@ -474,7 +474,7 @@ def bases(rng, n, d, p, kind="random"):
             X[i] = _qr_basis(
                 X[i - 1] + step * np.roll(rng.standard_normal((d, p)), 1, axis=0)
             )
-        elif kind == "orthogonal":  # as far as there is room
+        elif kind == "orthogonal":  # as far as d allows
             columns = np.hstack([X[i - 1], rng.standard_normal((d, p))])[:, :d]
             X[i] = np.linalg.qr(columns, mode="complete")[0][:, -p:]
     return X

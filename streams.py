@@ -893,7 +893,7 @@ def _used_rows(factor, sizes):
 def _append(factor, sizes, Z, w, seed):
     """Put Z and w behind the used rows of factor and sizes.
 
-    Without room for them, about the eigenpairs largest in modulus of factor^T
+    Where no rows are left, about the eigenpairs largest in modulus of factor^T
     diag(sizes) factor + Z^T diag(w) Z replace all.
     """
     known, v = _used_rows(factor, sizes)

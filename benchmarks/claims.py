@@ -40,6 +40,7 @@ import grassmann_sc as gs
 from benchmarks.common import ROOT, header
 from examples.paper_experiments import BALLET, CASIA, UCSD
 from grassmann_classify import Recipe, add, fit, predict
+from grassmann_classify import settings as application
 from grassmann_classify.clusters import clusters_of
 from grassmann_classify.folds import folds_of_split, kept_together
 from grassmann_classify.npz import load_npz
@@ -203,7 +204,7 @@ def clusters_without_labels(data):
         classes, index = np.unique(label, return_inverse=True)
         X = subspaces_of(sets, 10)
         tried = [X[..., :p] for p in range(1, X.shape[2] + 1)]
-        most = min(24, sets[0].shape[1])
+        most = min(application.MOST_P, sets[0].shape[1])
         shares = []
         for X in [subspaces.from_sets(sets, most, spectrum=CLUSTERED), *tried]:
             number = clusters_of(X, len(classes), 0).number

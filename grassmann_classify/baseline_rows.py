@@ -42,11 +42,8 @@ from grassmann_sc.baselines.estimators import (
 REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
 SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
 BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
-WIDTHS = [
-    0.25,
-    1.0,
-    4.0,
-]  # gamma of KMSM, KCMSM and KOMSM, in units of the median rule's
+# gamma of KMSM, KCMSM and KOMSM, in units of the median rule's
+WIDTHS = [0.25, 1.0, 4.0]
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
 LANDMARKS = 300

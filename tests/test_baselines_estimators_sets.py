@@ -323,7 +323,7 @@ def test_orthogonal_msm_is_msm_of_whitened_bases():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_whitened_references_of_independent_classes_are_orthogonal(kernel):
-    """Five classes of three directions in R^20; in a kernel's space they have room."""
+    """Five classes of three directions in R^20; in a kernel's space they are independent."""
     rng = np.random.default_rng(0)
     wide = [rng.standard_normal((6, 20)) for _ in range(10)]
     fitted = MSM(3, kernel=kernel, whiten=True).fit(wide, [*range(5)] * 2)

@@ -422,7 +422,7 @@ def test_public_definitions_have_docstrings(module):
 # --------------------------------------------------------------------------- type hints
 
 
-def house_classes(module, name):
+def own_classes(module, name):
     """The class of this name and those of the project that it inherits from."""
     for node in MODULES[module].body:
         if isinstance(node, ast.ClassDef) and node.name == name:
@@ -431,7 +431,7 @@ def house_classes(module, name):
                 home, _, base_name = ast.unparse(base).rpartition(".")
                 # a base of a module at the root, or of its own
                 if (home or module) in MODULES:
-                    yield from house_classes(home or module, base_name)
+                    yield from own_classes(home or module, base_name)
 
 
 def public_functions(module):
@@ -443,7 +443,7 @@ def public_functions(module):
         if node.name in public and isinstance(node, FUNCTIONS):
             yield node.name, node
         elif node.name in public:
-            for owner in house_classes(module, node.name):
+            for owner in own_classes(module, node.name):
                 for method in owner.body:
                     if isinstance(method, FUNCTIONS) and (
                         not method.name.startswith("_") or method.name in CALLED_BY_ALL

@@ -406,7 +406,7 @@ def test_a_sheet_of_one_answer_has_room_for_its_words():
 
 
 def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
-    long = "a name that is much too long for its room"
+    long = "a name that is much too long for its place"
     rows = [
         [(np.ones((4, 9)), "one"), None, (np.eye(3), f"two\n{long}\nthird\nfourth")],
         [(np.eye(5), "three"), None, (np.eye(7), "four")],
