@@ -221,12 +221,17 @@ def strip(film):
     return np.concatenate(parts, axis=1)
 
 
-def _small(film):
-    """The film in uint8, means of blocks so that no side has more than SIDE pixels."""
-    block = -(-max(film.shape[1:]) // SIDE)
+def block_means(film, most):
+    """Frames (n, height, width) as means of blocks: no side has more than most pixels."""
+    block = -(-max(film.shape[1:]) // most)
     h, w = (max(1, side // block) for side in film.shape[1:])
     film = np.asarray(film, float)[:, : h * block, : w * block]
-    film = film.reshape(len(film), h, -1, w, film.shape[2] // w).mean(axis=(2, 4))
+    return film.reshape(len(film), h, -1, w, film.shape[2] // w).mean(axis=(2, 4))
+
+
+def _small(film):
+    """The film in uint8, means of blocks so that no side has more than SIDE pixels."""
+    film = block_means(film, SIDE)
     low = film.min()
     high = film.max()
     if low < 0 or high > 255 or high < DARK:  # numbers of another range than bytes

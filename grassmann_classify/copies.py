@@ -6,13 +6,17 @@ from itertools import combinations
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.building import padded
+from grassmann_classify.clips import block_means
 from grassmann_classify.messages import plural
+from grassmann_classify.settings import MOST_P
 from grassmann_sc import checks, subspaces
 
 NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies,
 AROUND = 4  # if they are as much nearer than the sets that are so many'th to either
 CHANCE = 0.1  # pairs, at most, that would be so near by chance
 SPECTRUM = 1 / 2  # of weighted subspaces: a new encoding changes faint directions alone
+SMALL = 16  # pixels a side
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
 # of the squared distance of orthogonal subspaces: rounding, by the bytes of a number.
@@ -28,9 +32,22 @@ def copies_of(collection):
     if collection.spectra is None:
         return copies(collection.X, collection.sets, collection.clip)
     U, s = collection.spectra
+    small = _in_small(collection.sets, collection.frame)
+    if small and all(one.any() for one in small):
+        U, s = padded([subspaces.singular_directions(one, MOST_P) for one in small])
     weights = subspaces.weights_of(s, SPECTRUM)[None]
     (K,) = core.bases_gram(U, weights=weights)
     return _with_shared(_near(K), collection.sets, collection.clip)
+
+
+def _in_small(sets, frame):
+    """Sets of large images in small, which hides what encoders change; else []."""
+    if not sets or len(frame) != 2 or max(frame) <= SMALL:
+        return []
+    if sets[0].shape[1] != np.prod(frame):  # descriptors
+        return []
+    films = (block_means(one.reshape(len(one), *frame), SMALL) for one in sets)
+    return [film.reshape(len(film), -1) for film in films]
 
 
 def copies(X=None, sets=None, clip=None):

@@ -73,6 +73,31 @@ def test_a_set_that_was_encoded_again_is_a_copy():
     assert pairs_of(sets, spectra=None) == []
 
 
+def noisy_films(n=12, side=64):
+    """Sets of twelve smooth frames with noise in each pixel, and the same without it."""
+    rng = np.random.default_rng(5)
+    films = []
+    for _ in range(n):
+        looks = rng.standard_normal((3, 8, 8)).repeat(side // 8, 1).repeat(side // 8, 2)
+        clean = np.tensordot(rng.standard_normal((12, 3)), looks, 1)
+        films.append((clean + rng.standard_normal(clean.shape), clean))
+    return films
+
+
+def test_an_encoder_that_removes_noise_hides_no_copy():
+    films = noisy_films()
+    sets = [noisy for noisy, _ in films] + [films[4][1]]
+    assert pairs_of(sets) == [(4, 12)]
+    assert pairs_of([one.reshape(12, -1) for one in sets]) == []  # no images
+
+
+def test_images_whose_blocks_have_no_mean_are_looked_at_as_they_are():
+    rng = np.random.default_rng(0)
+    flat = np.kron(rng.standard_normal((4, 16, 16)), [[[1, -1], [-1, 1]]])
+    sets = [*rng.standard_normal((6, 4, 32, 32)), flat, 2 * flat]
+    assert pairs_of(sets) == [(6, 7)]
+
+
 def test_sets_before_one_background_are_no_copies():
     """More than half are of other scenes; those of one scene are alike one another."""
     rng = np.random.default_rng(2)
