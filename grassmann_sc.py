@@ -195,8 +195,7 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     X, Z = _check_pair(X, Y)
     square = chordal_squares(X, Z, bases_gram(X, None if Y is None else Z))
     if Y is None:  # the two computations of a near pair round differently
-        square = np.triu(square, 1)
-        square += square.T
+        square = np.triu(square, 1) + np.triu(square, 1).T
     return np.sqrt(square)
 
 
@@ -304,7 +303,8 @@ def projection_kernel(
     """
     each_p = check_flag(each_p, "each_p")
     X, Z = _check_pair(X, D, "XD", weighted=not each_p)
-    return bases_gram(X, None if D is None else Z, each_p=each_p)
+    gram = leading_grams if each_p else bases_gram
+    return gram(X, None if D is None else Z)
 
 
 # ------------------------------------------------------------------------ sparse coding
@@ -653,22 +653,20 @@ def score_shares(
     codes, K_dd, K_xd, _, _, index = _check_coded(
         codes, K_dd, K_xd, norm2, labels, rule
     )
-    found = []
+    n_classes = index.max() + 1
+    most = max(n_classes, (codes != 0).sum(axis=1).max(initial=0))
+    indices = np.full((len(K_xd), most), -1)
+    shares = np.zeros((len(K_xd), most), K_xd.dtype)
     for tile in query_tiles(len(K_xd), len(K_dd)):
-        _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, rule)
-        m = used.sum(axis=1).max(initial=0)
-        order = np.argsort(np.where(used, -parts, np.inf), axis=1, kind="stable")[:, :m]
+        _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, n_classes, rule)
+        falling = np.where(used, -parts, np.inf)
+        order = np.argsort(falling, axis=1, kind="stable")[:, :most]
         there = np.take_along_axis(used, order, axis=1)
-        values = np.where(there, np.take_along_axis(parts, order, axis=1), 0)
-        found.append((tile, np.where(there, order, -1), values))
-    widest = max((values.shape[1] for _, _, values in found), default=0)
-    indices = np.full((len(K_xd), widest), -1)
-    shares = np.zeros((len(K_xd), widest), K_xd.dtype)
-    for tile, atoms, values in found:
-        indices[tile, : atoms.shape[1]] = atoms
-        shares[tile, : atoms.shape[1]] = values
+        indices[tile] = np.where(there, order, -1)
+        shares[tile] = np.where(there, np.take_along_axis(parts, order, axis=1), 0)
     _check_no_overflow(shares, "shares")
-    return Shares(indices, shares)
+    widest = (indices >= 0).sum(axis=1).max(initial=0)
+    return Shares(indices[:, :widest], shares[:, :widest])
 
 
 Classified = namedtuple("Classified", "labels residuals classes codes")
@@ -834,7 +832,6 @@ class LazyGram:
     def __init__(self, X, D):
         self.X = X
         self.D = D
-        self.dtype = X.dtype
 
     def __len__(self):
         return len(self.X)
@@ -846,22 +843,20 @@ class LazyGram:
 def bases_gram(
     X: np.ndarray,
     D: np.ndarray | None = None,
-    *,
-    each_p: bool = False,
-    weights: np.ndarray | None = None,
+    add: Callable | None = None,
+    leading: tuple[int, ...] = (),
 ) -> np.ndarray:
     """projection_kernel of checked arrays of one type.
 
     BLAS multiplies tiles, whose entries are then squared and summed. BLAS uses its own
     threads. Without D, tiles start at the diagonal and are mirrored. Columns of zeros
-    are not multiplied. weights (m, n, p), without D: (m, n, n) instead, the kernels of
-    sum_k weights[., i, k] x_k x_k^T with the columns x_k of X_i, all from one product.
+    are not multiplied. add: what to do with a tile instead of sum_squares, whose
+    arguments it takes; it fills (*leading, n, N).
     """
     symmetric = D is None
     D = X if symmetric else D
     n, d, p = X.shape
     N, _, q = D.shape
-    leading = (len(weights),) if weights is not None else (min(p, q),) * each_p
     K = np.empty((*leading, n, N), X.dtype)
     # a product of this size runs at the full speed of BLAS, its rows are squared in
     # cache, and the buffers of a call stay below 64 MB
@@ -869,51 +864,48 @@ def bases_gram(
     width = _even_share(N, (3072 if 256 < d <= 1024 else 2048) // q)
     height = -(-height // 2) if symmetric else height  # less work below the diagonal
     pieces = slices(d, _even_share(d, 1024))
-    used_X, start_X = _columns_in_use(X, each_p or weights is None)
-    used_D, start_D = (used_X, start_X) if symmetric else _columns_in_use(D, True)
-    if weights is not None:
-        weights = weights[:, used_X].astype(X.dtype, copy=False)
+    used_X, start_X = columns_in_use(X)
+    used_D, start_D = (used_X, start_X) if symmetric else columns_in_use(D)
     for columns in slices(N, width):
         for rows in slices(columns.stop if symmetric else n, height):
             left = max(rows.start, columns.start) if symmetric else columns.start
-            of_rows = slice(start_X[rows.start], start_X[rows.stop])
-            of_columns = slice(start_D[left], start_D[columns.stop])
             product = None
             for piece in pieces:
                 # one piece is packed once for all rows
                 if rows.start == 0 or len(pieces) > 1:
                     packed = _pack(D, columns, piece, used_D)
                 # less what lies above the rows
-                of_left = packed[of_columns.start - start_D[columns.start] :]
+                of_left = packed[start_D[left] - start_D[columns.start] :]
                 part = _pack(X, rows, piece, used_X) @ of_left.T
                 product = part if product is None else np.add(product, part, out=part)
-            starts = (
-                start_X[rows.start : rows.stop + 1] - of_rows.start,
-                start_D[left : columns.stop + 1] - of_columns.start,
+            (add or sum_squares)(
+                product,
+                start_X[rows.start : rows.stop + 1] - start_X[rows.start],
+                start_D[left : columns.stop + 1] - start_D[left],
+                rows.start,
+                left,
+                K,
             )
-            if weights is not None:
-                of_both = weights[:, of_rows], weights[:, of_columns]
-                _sum_weighted_squares(product, *starts, *of_both, rows.start, left, K)
-            elif each_p:
-                sum_leading_squares(product, *starts, rows.start, left, K)
-            else:
-                sum_squares(product, *starts, rows.start, left, K)
-    if symmetric:
-        for gram in K if leading else [K]:
-            _mirror(gram)
+    for rows in slices(n, 64) if symmetric else []:
+        K[..., rows.stop :, rows] = K[..., rows, rows.stop :].swapaxes(-1, -2)
+        square = K[..., rows, rows]
+        square[...] = np.triu(square) + np.triu(square, 1).swapaxes(-1, -2)
     return K
 
 
-def _columns_in_use(X, may_be_bases):
+def leading_grams(X, D=None):
+    """bases_gram of the first k columns of bases for each k, in K[k - 1]."""
+    m = min(X.shape[2], (X if D is None else D).shape[2])
+    return bases_gram(X, D, sum_leading_squares, (m,))
+
+
+def columns_in_use(X):
     """The mask (n, p) of nonzero columns of X (n, d, p), None if all are, and how many
     lie before each subspace (n + 1,).
     """
-    n, _, p = X.shape
-    # a column of checked X is zero only if it is weighted, which p = 1 does not tell
-    if may_be_bases and squared_norm(X) == p > 1:
-        return None, p * np.arange(n + 1)
-    used = X.any(axis=1)
-    return used, np.append(0, np.cumsum(used.sum(axis=1)))
+    used = X[:, X.shape[1] // 2] != 0  # which nearly always says it
+    used = used if used.all() else X.any(axis=1)
+    return None if used.all() else used, np.append(0, np.cumsum(used.sum(axis=1)))
 
 
 def _pack(X, some, piece, used):
@@ -952,57 +944,22 @@ def sum_squares(product, rows, columns, top, left, K):
 
 
 @jit
-def _sum_weighted_squares(product, rows, columns, of_rows, of_columns, top, left, K):
-    """The same with weights (m, rows) and (m, columns), in K (m, n, N)."""
-    sums = np.empty(product.shape[1], product.dtype)
-    for i in range(len(rows) - 1):
-        for m in range(len(K)):
-            sums[:] = 0
-            for a in range(rows[i], rows[i + 1]):
-                row = product[a]
-                for c in range(len(sums)):
-                    sums[c] += of_rows[m, a] * row[c] * row[c]
-            for j in range(len(columns) - 1):
-                total = 0.0
-                for c in range(columns[j], columns[j + 1]):
-                    total += of_columns[m, c] * sums[c]
-                K[m, top + i, left + j] = total
-
-
-@jit
 def sum_leading_squares(product, rows, columns, top, left, K):
     """In K (m, n, N): K[k - 1] has the sums over the leading k x k of each pair.
 
     All pairs have p rows and q columns.
     """
-    m = len(K)
     p = rows[1]
     q = columns[1]
-    N = len(columns) - 1
-    new = np.empty((N, m), product.dtype)  # squares in the last row or column of k x k
     for i in range(len(rows) - 1):
-        new[:] = 0
-        for a in range(m):
-            row = product[i * p + a]
-            for j in range(N):
-                for c in range(m):
-                    new[j, max(a, c)] += row[j * q + c] * row[j * q + c]
-        for j in range(N):
+        for j in range(len(columns) - 1):
             total = 0.0
-            for k in range(m):
-                total += new[j, k]
+            for k in range(len(K)):
+                for c in range(k + 1):
+                    total += product[i * p + k, j * q + c] ** 2
+                for a in range(k):
+                    total += product[i * p + a, j * q + k] ** 2
                 K[k, top + i, left + j] = total
-
-
-@jit
-def _mirror(K):
-    """K[j, i] = K[i, j] for j > i, by tiles that stay in cache."""
-    n = len(K)
-    for i0 in range(0, n, 32):
-        for j0 in range(i0, n, 32):
-            for i in range(i0, min(i0 + 32, n)):
-                for j in range(max(j0, i + 1), min(j0 + 32, n)):
-                    K[j, i] = K[i, j]
 
 
 # -------------------------------------------------------------------------- many lassos
@@ -1022,15 +979,67 @@ class SparseCoding(
     rule = "residual"  # of class_scores, for its codes
 
     def __call__(self, K_dd, K_xd, norm2):
-        lassos = _Lassos(K_dd, np.broadcast_to(norm2, len(K_xd)), K_xd.dtype, self)
-        for tile in query_tiles(len(K_xd), len(K_dd)):
+        n = len(K_xd)
+        N = len(K_dd)
+        dtype = K_dd.dtype  # of K_xd too
+        path = np.atleast_1d(self.lam)
+        order = np.argsort(-path, kind="stable")  # each starts the next
+        K = c_array(K_dd, np.float64)
+        norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
+        inverse = None
+        if not self.positive and not path.all():  # least squares, where lam is 0
+            inverse = np.linalg.pinv(K, N * np.finfo(dtype).eps, hermitian=True)
+        codes = None if self.sparse_output else np.empty((len(path), n, N), dtype)
+        # of each block, the codes for each lambda; vstack takes one block or more
+        sparse = [[scipy.sparse.csr_array((0, N), dtype=dtype)] * len(path)]
+        gap = np.empty((n, len(path)))
+        n_iter = np.empty(gap.shape, np.int64)
+        curvature = [0.0]  # the least that each block met
+
+        def solve(rows, k):
+            half = np.tile(path / 2, (len(k), 1))
+            if self.lam_scale == "max":
+                peak = lam_max(k)[:, None]
+                half *= np.where(
+                    peak == 0, 1, peak
+                )  # k = 0: the code 0 at every lambda
+            Y = np.zeros((len(path), *k.shape))
+            start = Y[order[0]]
+            if self.init is not None:
+                start[:] = dense_codes(self.init[rows])
+            if self.positive:
+                np.maximum(start, 0, out=start)
+            rules = self.positive, self.tol, self.max_iter
+            found = Y, gap[rows], n_iter[rows]
+            curvature.append(
+                _lasso_paths(_new_work(K), k, norm2[rows], half, order, rules, *found)
+            )
+            if inverse is not None:
+                y, gap_of_y = _least_squares(K, k, inverse)
+                Y[path == 0] = y
+                gap[rows, path == 0] = gap_of_y[:, None]
+            _check_finite_codes(Y, rows.start)
+            if self.sparse_output:
+                return [scipy.sparse.csr_array(y.astype(dtype)) for y in Y]
+            codes[:, rows] = Y
+
+        for tile in query_tiles(n, N):
             k_tile = K_xd[tile]
-            solve = functools.partial(lassos.solve, k_tile, tile.start)
+
+            def solve_block(block):
+                rows = slice(tile.start + block.start, tile.start + block.stop)
+                return solve(rows, c_array(k_tile[block], np.float64))
+
             # an eighth of the queries, unless that is so few that threads do not pay
-            share = max(-(-len(k_tile) // 8), 2**12 // len(K_dd))
-            block = max(1, min(512, 2**15 // len(K_dd), share))
-            lassos.sparse += run_blocks(solve, len(k_tile), block)
-        found = lassos.found()
+            share = max(-(-len(k_tile) // 8), 2**12 // N)
+            block = max(1, min(512, 2**15 // N, share))
+            sparse += run_blocks(solve_block, len(k_tile), block)
+        _warn_unless_optimal(gap.T, self.tol * norm2, self.max_iter, min(curvature))
+        if self.sparse_output:
+            codes = [scipy.sparse.vstack(blocks, "csr") for blocks in zip(*sparse)]
+        found = SparseCodes(codes, gap.T, n_iter.T)
+        if self.lam.ndim == 0:
+            found = SparseCodes(*(each[0] for each in found))
         return found if self.return_info else found.codes
 
 
@@ -1052,10 +1061,9 @@ def sparse_coding(
         raise ValueError(
             f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}"
         )
-    check_choice(lam_scale, "lam_scale", None, "max")
     return SparseCoding(
         path.astype(np.float64),
-        lam_scale,
+        check_choice(lam_scale, "lam_scale", None, "max"),
         check_flag(positive, "positive"),
         None if init is None else check_codes(init, *shape, "init"),
         check_number(tol, "tol", above=0),
@@ -1065,88 +1073,22 @@ def sparse_coding(
     )
 
 
-class _Lassos:
-    """The lassos of n queries for L values of lambda each, and what is found."""
-
-    def __init__(self, K_dd, norm2, dtype, coding):
-        self.coding = coding
-        self.path = np.atleast_1d(coding.lam)
-        self.order = np.argsort(-self.path, kind="stable")  # each starts the next
-        self.K = c_array(K_dd, np.float64)
-        self.norm2 = c_array(norm2, np.float64)
-        self.inverse = None
-        if not coding.positive and not self.path.all():  # least squares, where lam is 0
-            rcond = len(self.K) * np.finfo(dtype).eps
-            self.inverse = np.linalg.pinv(self.K, rcond, hermitian=True)
-        shape = len(self.path), len(norm2), len(K_dd)
-        self.dtype = dtype
-        self.dense = None if coding.sparse_output else np.empty(shape, dtype)
-        self.sparse = []  # of each block, the nonzero entries for each lambda
-        self.gap = np.empty(shape[1::-1])  # (n, L)
-        self.n_iter = np.empty(shape[1::-1], np.int64)
-        self.curvature = []  # the least that each block met
-
-    def solve(self, k_tile, first, block):
-        """Solve a block of the queries whose products k_tile holds.
-
-        first: the query that the tile begins with. Returns codes if these are sparse.
-        """
-        rows = slice(first + block.start, first + block.stop)
-        k = c_array(k_tile[block], np.float64)
-        half = np.tile(self.path / 2, (len(k), 1))
-        if self.coding.lam_scale == "max":
-            peak = lam_max(k)[:, None]
-            half *= np.where(peak == 0, 1, peak)  # k = 0 has the code 0 at every lambda
-        Y = np.zeros((len(self.path), *k.shape))
-        start = Y[self.order[0]]
-        if self.coding.init is not None:
-            start[:] = dense_codes(self.coding.init[rows])
-        if self.coding.positive:
-            np.maximum(start, 0, out=start)
-        rules = self.coding.positive, self.coding.tol, self.coding.max_iter
-        found = Y, self.gap[rows], self.n_iter[rows]
-        self.curvature.append(
-            _lasso_paths(
-                _new_work(self.K), k, self.norm2[rows], half, self.order, rules, *found
-            )
+def _warn_unless_optimal(gap, tol, max_iter, curvature):
+    """Warn of gaps (L, n) above tol (n,), and of the curvature of an indefinite K."""
+    if curvature < -1e-3:
+        warn(
+            "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
+            f"{curvature:.2g} v^T v, in units of a diagonal entry: codes may be far "
+            "from the best"
         )
-        if self.inverse is not None:
-            y, gap = _least_squares(self.K, k, self.inverse)
-            Y[self.path == 0] = y
-            self.gap[rows, self.path == 0] = gap[:, None]
-        _check_finite_codes(Y, rows.start)
-        if self.dense is None:
-            return [scipy.sparse.csr_array(y.astype(self.dtype)) for y in Y]
-        self.dense[:, rows] = Y
-
-    def found(self):
-        """The SparseCodes of all queries; warns of those that are not optimal."""
-        least = min(self.curvature, default=0)
-        if least < -1e-3:
-            warn(
-                "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
-                f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
-                "from the best"
-            )
-        gap = self.gap.T
-        tol = self.coding.tol * self.norm2
-        late = ~(gap <= tol)
-        if late.any():
-            worst = np.unravel_index((gap - tol).argmax(), gap.shape)
-            warn(
-                f"{late.sum()} of {late.size} codes did not converge (max_iter = "
-                f"{self.coding.max_iter}): largest gap {gap[worst]:.2g}, "
-                f"tolerance {tol[worst[-1]]:.2g}"
-            )
-        codes = self.dense
-        if codes is None:
-            # vstack takes one block or more, also if there are no queries
-            none = scipy.sparse.csr_array((0, len(self.K)), dtype=self.dtype)
-            parts = zip([none] * len(self.path), *self.sparse)
-            codes = [scipy.sparse.vstack(rows, "csr") for rows in parts]
-        found = SparseCodes(codes, gap, self.n_iter.T)
-        one = self.coding.lam.ndim == 0
-        return SparseCodes(*(each[0] for each in found)) if one else found
+    late = ~(gap <= tol)
+    if late.any():
+        worst = np.unravel_index((gap - tol).argmax(), gap.shape)
+        warn(
+            f"{late.sum()} of {late.size} codes did not converge (max_iter = "
+            f"{max_iter}): largest gap {gap[worst]:.2g}, tolerance "
+            f"{tol[worst[-1]]:.2g}"
+        )
 
 
 def _least_squares(K, k, inverse):
@@ -1188,13 +1130,11 @@ _Rules = namedtuple("_Rules", "positive tol max_iter")
 # sign: sign(y_j), along the support.
 # slope: g_j - half * sign(y_j), along the support.
 # step: how far each y_j of the support moves.
-# cut, image: a step that stops at zero, and L^T cut: see _drop_all.
-# lost, cosine, sine: rows to delete from the factor, and the rotations for it.
+# lost: rows to delete from the factor.
 # curvature (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
 _Work = namedtuple(
     "_Work",
-    "K diag y g support inside L size scaled sign slope step cut image lost cosine sine "
-    "curvature",
+    "K diag y g support inside L size scaled sign slope step lost curvature",
 )
 
 
@@ -1267,14 +1207,6 @@ def _lasso(w, query, rules, m, n_good):
         _residual_products(w, query.k, m)
     while True:
         cost, gap, excess = _certificate(w, query, rules.positive, m)
-        if n_rounds == 0 and m > 0 and not cost <= 0:
-            # a start that is worse than 0, or whose cost overflows, becomes 0
-            for j in range(len(w.y)):
-                w.y[j] = 0
-                w.g[j] = query.k[j]
-            m = 0
-            n_good = 0
-            continue
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
@@ -1430,12 +1362,11 @@ def _collect_support(w, m, n_good):
 def _solve_on_support(w, half, m, n_good):
     """Minimise over w.y on w.support[:m] with its signs; leaves w.g stale.
 
-    Exact Newton steps; atoms are dropped as their coefficients reach zero. w.L holds
-    n_good good rows. If the full step would change signs, all those atoms are dropped
-    at once when that lowers the cost, else the first on the way. An atom that depends
-    on those before it is moved, at the same residual, in the direction that lowers the
-    l1 norm until a coefficient is zero. Returns the size of the support and the number
-    of good rows of its factor.
+    Exact Newton steps, each as far as the first coefficient that reaches zero, whose
+    atom is dropped. w.L holds n_good good rows. An atom that depends on those before it
+    is moved, at the same residual, in the direction that lowers the l1 norm until a
+    coefficient is zero. Returns the size of the support and the number of good rows of
+    its factor.
     """
     for i in range(m):
         j = w.support[i]
@@ -1453,13 +1384,8 @@ def _solve_on_support(w, half, m, n_good):
                 for i in range(m):
                     w.y[w.support[i]] += w.step[i]
                 return m, m
-            if _drop_all(w, m):
-                t = 1.0
-                for i in range(m):
-                    w.slope[i] -= dot(w.L[i], w.image, i + 1)
-            else:
-                for i in range(m):
-                    w.slope[i] *= 1 - t
+            for i in range(m):
+                w.slope[i] *= 1 - t
         else:
             null_direction(w, r, w.K[w.support[r]])
             _note_curvature(w, r)
@@ -1474,32 +1400,12 @@ def _solve_on_support(w, half, m, n_good):
 
 
 @inlined_jit
-def _drop_all(w, m):
-    """Cut w.step to zero every y that it would change in sign, if the cost then falls.
-
-    Overwrites w.cut and sets w.image = L^T cut.
-    """
-    change = 0.0
-    for i in range(m):
-        w.image[i] = 0
-    for i in range(m):
-        now = w.y[w.support[i]]
-        w.cut[i] = -now if now * (now + w.step[i]) <= 0 else w.step[i]
-        change -= 2 * w.cut[i] * w.slope[i]
-        axpy(w.cut[i], w.L[i], w.image, i + 1)
-    change += dot(w.image, w.image, m)
-    if change < 0:
-        copy(w.cut, w.step, m)
-    return change < 0
-
-
-@inlined_jit
 def _note_curvature(w, r):
     """Keep step^T K step / (K_rr ||step||^2) of w.step[:r + 1] if it is the least."""
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
-    relative = square / (diagonal * dot(w.step, w.step, r + 1))
-    w.curvature[0] = min(w.curvature[0], relative)
+    square /= diagonal * dot(w.step, w.step, r + 1)
+    w.curvature[0] = min(w.curvature[0], square)
 
 
 @inlined_jit
@@ -1591,8 +1497,9 @@ def advance(w, t, m, n_good):
 def delete_rows(w, n_lost, n_good):
     """Take rows w.lost[:n_lost], ascending, out of w.L; returns how many are then good.
 
-    n_good rows were good. Few rows are rotated away; for more it is cheaper to forget
-    them and all behind them.
+    n_good rows were good. The rows below a lost one move up, and rotations of pairs of
+    columns make the factor triangular again. Where many rows are lost it is cheaper to
+    forget them and all behind them.
     """
     if n_lost * 6 > n_good:
         return min(n_good, w.lost[0])
@@ -1600,19 +1507,18 @@ def delete_rows(w, n_lost, n_good):
         first = w.lost[i]
         if first >= n_good:
             continue
-        # row r moves up, rotations make it triangular again
-        for r in range(first + 1, n_good):
-            row = w.L[r]
-            above = w.L[r - 1]
-            copy(row, above, first)
-            x = row[first]
-            for c in range(first, r - 1):
-                above[c] = w.cosine[c] * x + w.sine[c] * row[c + 1]
-                x = w.cosine[c] * row[c + 1] - w.sine[c] * x
-            above[r - 1] = math.sqrt(x * x + row[r] * row[r])
-            w.cosine[r - 1] = x / above[r - 1]
-            w.sine[r - 1] = row[r] / above[r - 1]
         n_good -= 1
+        for r in range(first, n_good):
+            copy(w.L[r + 1], w.L[r], r + 2)
+        for c in range(first, n_good):
+            length = math.hypot(w.L[c, c], w.L[c, c + 1])
+            cosine = w.L[c, c] / length
+            sine = w.L[c, c + 1] / length
+            for r in range(c, n_good):
+                x = w.L[r, c]
+                y = w.L[r, c + 1]
+                w.L[r, c] = cosine * x + sine * y
+                w.L[r, c + 1] = cosine * y - sine * x
     return n_good
 
 
@@ -1661,7 +1567,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
         n = len(K_xd)
         N = len(K_dd)
         m = self.n_neighbors
-        K = c_array(K_dd, K_xd.dtype)
+        K = c_array(K_dd, K_dd.dtype)
         norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
         tol = tie_tolerance(K.dtype)
         longer = lengths_above_least(K)
@@ -1675,7 +1581,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
                 k = c_array(k_tile[block], K.dtype)
                 _nearest(k, longer, indices[rows])
                 indices[rows].sort(axis=1)
-                dependent = np.ones(len(k), bool)
+                ridges = np.empty(len(k))
                 _local_codes(
                     K,
                     k,
@@ -1684,12 +1590,13 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
                     tol,
                     indices[rows],
                     values[rows],
-                    dependent,
+                    ridges,
                 )
+                dependent = ridges > 0
                 if dependent.any():
                     these = rows.start + np.flatnonzero(dependent)
                     values[these] = _dependent_codes(
-                        K, k[dependent], norm2[these], self.reg, tol, indices[these]
+                        K, k[dependent], ridges[dependent], tol, indices[these]
                     )
 
             run_blocks(solve, len(k_tile), 64)
@@ -1756,8 +1663,10 @@ def _nearest(products, longer, indices):
 
 
 @jit
-def _local_codes(K, products, norm2, reg, tol, indices, values, dependent):
-    """Coefficients (n, m) of neighbours (n, m); clears dependent (n,) where it can."""
+def _local_codes(K, products, norm2, reg, tol, indices, values, ridges):
+    """Coefficients (n, m) of neighbours (n, m), and their ridges (n,) > 0, which become
+    0 but for linearly dependent neighbours, whose coefficients are not found.
+    """
     m = indices.shape[1]
     G = np.empty((m, m))
     z = np.empty(m)
@@ -1779,13 +1688,13 @@ def _local_codes(K, products, norm2, reg, tol, indices, values, dependent):
         if equal:
             for a in range(m):
                 y[a] = 1 / equal if G[a, a] <= tol * norm2[i] else 0.0
-            dependent[i] = False
+            ridges[i] = 0
             continue
         # as much as what rounding does to G
-        ridge = max(reg * trace, m * tol / 16 * magnitude)
-        if ridge_factor(G, ridge) <= 1e-6 * magnitude:
+        ridges[i] = max(reg * trace, m * tol / 16 * magnitude)
+        if ridge_factor(G, ridges[i]) <= 1e-6 * magnitude:
             continue
-        dependent[i] = False
+        ridges[i] = 0
         z[:] = 1
         cholesky_solve(G, z, m)
         total = z.sum()
@@ -1806,25 +1715,21 @@ def ridge_factor(B, ridge):
     return least
 
 
-def _dependent_codes(K, k, norm2, reg, tol, indices):
+def _dependent_codes(K, k, ridges, tol, indices):
     """Coefficients (n, m) of linearly dependent neighbours (n, m), products k (n, N).
 
     G = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
-    mu 1. The components of k and 1 in the null space of K that are rounding noise
+    mu 1, with the ridges (n,). The components of k and 1 in the null space of K that are rounding noise
     become zero: 1 / ridge would amplify them.
     """
     K = K[indices[:, :, None], indices[:, None, :]].astype(np.float64)  # (n, m, m)
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
-    m = indices.shape[1]
-    trace = m * norm2 - 2 * k.sum(axis=1) + np.trace(K, axis1=1, axis2=2)
-    magnitude = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
-    ridge = np.maximum(reg * trace, m * tol / 16 * magnitude)[:, None]
     values, vectors = np.linalg.eigh(K)
     null = values <= tol * values[:, -1:]
     parts = np.stack([k, np.ones_like(k)], axis=1) @ vectors  # (n, 2, m)
     sizes = np.linalg.norm(parts, axis=2, keepdims=True)
     parts[null[:, None] & (np.abs(parts) <= tol * sizes)] = 0
-    parts /= (np.maximum(values, 0) + ridge)[:, None]
+    parts /= (np.maximum(values, 0) + ridges[:, None])[:, None]
     u, v = np.moveaxis(parts @ vectors.swapaxes(1, 2), 1, 0)
     y = u + (1 - u.sum(axis=1, keepdims=True)) / v.sum(axis=1, keepdims=True) * v
     return y / y.sum(axis=1, keepdims=True)
@@ -1832,8 +1737,6 @@ def _dependent_codes(K, k, norm2, reg, tol, indices):
 
 def _check_finite_codes(codes, first=0):
     """ValueError unless codes (..., n, N), of queries from first on, are finite."""
-    if math.isfinite(codes.sum()):
-        return
     bad = np.argwhere(~np.isfinite(codes))
     if len(bad):
         raise ValueError(
@@ -1856,20 +1759,16 @@ def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
     """The arguments of class_scores, the labels as classes and each atom's class."""
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    codes = codes.astype(K_dd.dtype, copy=False)
     check_choice(rule, "rule", *RULES)
     return codes, K_dd, K_xd, norm2, *check_labels(labels, len(K_dd))
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     """class_scores (n, n_classes) without its checks; index (N,): each atom's class."""
-    scores = np.full((len(K_xd), n_classes), -np.inf, K_dd.dtype)
-
-    def score(rows):
-        found, _, _ = _scored(codes[rows], K_dd, K_xd[rows], index, rule)
-        with np.errstate(over="ignore"):
-            scores[rows, : found.shape[1]] = found
-
-    run_blocks(score, len(K_xd), 64)
+    scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
+    with np.errstate(over="ignore"):
+        scores = scores.astype(K_dd.dtype, copy=False)
     best = scores.max(axis=1, keepdims=True)
     _check_no_overflow(best, "scores")
     below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
@@ -1878,19 +1777,24 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index):
     """class_residuals (n, C) without its checks."""
-    residuals = np.empty((len(K_xd), index.max(initial=-1) + 1), K_xd.dtype)
-
-    def fill(rows):
-        y = c_array(dense_codes(codes[rows]), K_dd.dtype)
-        scores, _, _ = _scored(y, K_dd, K_xd[rows], index, "residual")
-        scores[(scores == -np.inf) | ~y.any(axis=1)[:, None]] = 0
-        residuals[rows] = np.maximum(norm2[rows, None] - scores, 0)
-
-    run_blocks(fill, len(K_xd), 64)
-    return residuals
+    n_classes = index.max(initial=-1) + 1
+    scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, "residual")
+    empty = (codes != 0).sum(axis=1) == 0
+    scores[(scores == -np.inf) | empty[:, None]] = 0
+    return np.maximum(norm2[:, None] - scores, 0).astype(K_dd.dtype, copy=False)
 
 
-def _scored(codes, K_dd, K_xd, index, rule):
+def _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule):
+    """Scores (n, n_classes), float64; -inf of a class without an atom in the code."""
+
+    def score(rows):
+        return _scored(codes[rows], K_dd, K_xd[rows], index, n_classes, rule)[0]
+
+    none = np.empty((0, n_classes))
+    return np.concatenate([none, *run_blocks(score, len(K_xd), 64)])
+
+
+def _scored(codes, K_dd, K_xd, index, n_classes, rule):
     """Scores (n, C), the atoms' parts in them (n, N), and which atoms have one (n, N).
 
     A score is the sum of its class's parts, or for zero codes and the rule "max" the
@@ -1899,15 +1803,14 @@ def _scored(codes, K_dd, K_xd, index, rule):
     y = c_array(dense_codes(codes), K_dd.dtype)
     k = c_array(K_xd, K_dd.dtype)
     atoms = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[atoms], np.arange(index.max(initial=-1) + 2))
-    scores = np.full((len(y), len(starts) - 1), -np.inf)
+    starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
+    scores = np.empty((len(y), n_classes))
     parts = y.astype(np.float64)
     K = c_array(K_dd, K_dd.dtype)
     _sum_parts(K, k, y, atoms, starts, rule == "residual", parts, scores)
     used = y != 0
     zero = ~used.any(axis=1)
-    if zero.any():
-        parts[zero] = 2.0 * k[zero] - lengths_above_least(K)
+    parts[zero] = 2.0 * k[zero] - lengths_above_least(K)
     alone = np.flatnonzero(zero | (rule == "max"))
     for c in np.unique(index) if len(alone) else []:
         of_class = np.ix_(alone, np.flatnonzero(index == c))
@@ -1924,7 +1827,7 @@ def _sum_parts(K, products, codes, atoms, starts, explains, parts, sums):
     """Add up the parts of the atoms in the code, which are their coefficients.
 
     explains: a part becomes y_j (2 k_j - (K_cc y_c)_j). atoms[starts[c]:starts[c + 1]]
-    are those of class c. sums (n, C) are left where the code has none of them.
+    are those of class c. sums (n, C) are -inf where the code has none of them.
     """
     mine = np.empty(len(atoms), np.int64)
     for i in range(len(codes)):
@@ -1942,8 +1845,7 @@ def _sum_parts(K, products, codes, atoms, starts, explains, parts, sums):
                         rest -= K[j, b] * y[b]
                     parts[i, j] *= rest
                 total += parts[i, j]
-            if count:
-                sums[i, c] = total
+            sums[i, c] = total if count else -np.inf
 
 
 def _check_no_overflow(values, what):
@@ -2051,15 +1953,13 @@ def chordal_squares(X, Z, K):
 
     X has shape (n, d, p), Z (N, d, q).
     """
-    p = X.shape[2]
-    q = Z.shape[2]
-    square = p + q - 2 * K
+    square = X.shape[2] + Z.shape[2] - 2 * K
     near = square < NEAR_SQUARED  # for p = q alone: squares are at least |p - q|
 
     def refine(rows):
         for i in range(rows.start, rows.stop):
             j = np.flatnonzero(near[i])
-            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // SCRATCH):
+            for tile in np.array_split(j, 1 + Z[j[:1]].size * len(j) // SCRATCH):
                 # (tile, d, q)
                 R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
@@ -2211,7 +2111,11 @@ def check_number(
         or most is not None
         and number > most
     ):
-        raise ValueError(f"{name} must be {_range(least, above, most)}, got {value!r}")
+        low = above if least is None else least
+        rule = f">= {low}" if above is None else f"> {low:g}" if low else "positive"
+        if most is not None:
+            rule = f"in {'[' if above is None else '('}{low:g}, {most:g}]"
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
 
@@ -2223,18 +2127,6 @@ def _refuse_bool(value, name, wanted):
         for one in numbers
     ):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
-
-
-def _range(least, above, most):
-    if most is not None:
-        return (
-            f"in ({above:g}, {most:g}]"
-            if least is None
-            else f"in [{least:g}, {most:g}]"
-        )
-    if least is not None:
-        return f">= {least}"
-    return "positive" if above == 0 else f"> {above}"
 
 
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:
@@ -2540,8 +2432,11 @@ def check_labels(
     if np.ma.is_masked(labels):
         raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
-    scalar = isinstance(labels, (str, bytes)) or getattr(labels, "ndim", 1) == 0
-    if scalar or not hasattr(labels, "__len__"):
+    if (
+        isinstance(labels, (str, bytes))
+        or getattr(labels, "ndim", 1) == 0
+        or not hasattr(labels, "__len__")
+    ):
         raise TypeError(f"{name} must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError(
@@ -2609,46 +2504,30 @@ def slices(n, step):
 
 def c_array(A, dtype):
     """A as a C-ordered writable array of the type, for compiled code."""
-    A = np.ascontiguousarray(A, dtype)
-    return A if A.flags.writeable else A.copy()
+    return np.require(A, dtype, "CW")
 
 
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
-    The caller is one of them, so that it need not wait for others to start. The blocks
-    do not depend on the number of threads. After an error or Ctrl-C no block begins.
+    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
+    begins.
     """
     blocks = slices(n, block)
-    results = [None] * len(blocks)
-    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
-
-    def work():
-        try:
-            for i, rows in todo:
-                results[i] = job(rows)
-        finally:
-            list(todo)  # after an error nobody takes another
-
-    # Numba tells under a lock of all its processes: a fork must not find it taken by each
-    # small call of another thread
-    others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
-    with ThreadPoolExecutor(max(1, others)) as pool:  # it starts threads on demand
-        try:
-            helpers = [pool.submit(work) for _ in range(others)]
-            work()
-        except SystemError as error:
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, KeyboardInterrupt):
-                cause = cause.__cause__
-            if cause is None:
-                raise
-            raise KeyboardInterrupt from error  # while Numba handed an array over
-        finally:
-            list(todo)
-    for helper in helpers:
-        helper.result()
-    return results
+    if len(blocks) > 1 and thread_count() > 1:
+        with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
+            return list(pool.map(job, blocks))
+    # one block asks for no number of threads: Numba tells it under a lock of all its
+    # processes, which a fork of another thread must not find taken
+    try:
+        return [job(rows) for rows in blocks]
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__
+        if cause is None:
+            raise
+        raise KeyboardInterrupt from error  # while Numba handed an array over
 
 
 def thread_count():

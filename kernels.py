@@ -614,7 +614,8 @@ def _gram_of_sets(kernel, X, A, Y, B, *, each_p=False):
     if isinstance(kernel, linear) and len(X) and len(Y):
         dtype = np.result_type(X.dtype, Y.dtype)
         columns = None if X is Y else _linear_subspaces(Y, B, dtype)
-        return core.bases_gram(_linear_subspaces(X, A, dtype), columns, each_p=each_p)
+        gram = core.leading_grams if each_p else core.bases_gram
+        return gram(_linear_subspaces(X, A, dtype), columns)
     return _grams_of_sets([kernel], X, [A], Y, [B], each_p=each_p)[0]
 
 

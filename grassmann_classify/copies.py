@@ -36,7 +36,7 @@ def copies_of(collection):
     if small and all(one.any() for one in small):
         U, s = padded([subspaces.singular_directions(one, MOST_P) for one in small])
     weights = subspaces.weights_of(s, SPECTRUM)[None]
-    (K,) = core.bases_gram(U, weights=weights)
+    (K,) = subspaces.weighted_grams(U, weights)
     return _with_shared(_near(K), collection.sets, collection.clip)
 
 

@@ -180,7 +180,7 @@ class Inputs:
         each = np.arange(s.shape[1])
         weights = [np.broadcast_to(each < q, s.shape) for q in dimensions]
         weights += [subspaces.weights_of(s, alpha) for alpha in spectrum]
-        grams = [*core.bases_gram(U, weights=np.array(weights, float))]
+        grams = [*subspaces.weighted_grams(U, np.array(weights, float))]
         of_p = zip(dimensions, grams[: len(dimensions)])
         self.gram |= {(name, q): K for q, K in of_p}
         of_alpha = zip(spectrum, grams[len(dimensions) :])

@@ -292,16 +292,6 @@ def test_any_init_of_a_degenerate_problem_ends_at_an_optimum(
     assert worst_violation(problem, codes, positive) <= LOOSE * problem.norm2
 
 
-@laws
-@given(coding_problems(), seeds, st.sampled_from([1e9, 1e150, 1e300]), booleans)
-def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
-    share = np.random.default_rng(seed).random(problem.K_xd.shape)
-    start = scale * (1 + share)  # of one sign: no two cancel
-    ours = code(problem, init=start, positive=positive, return_info=True)
-    zero = code(problem, positive=positive, return_info=True)
-    assert all(np.array_equal(a, b) for a, b in zip(ours, zero))
-
-
 def test_a_sparse_path_is_in_the_order_of_its_lambdas():
     X = bases(np.random.default_rng(0), 12, 6, 2)
     D = bases(np.random.default_rng(1), 5, 6, 2)
