@@ -11,6 +11,8 @@ from grassmann_sc.strategies import KINDS, bases, sizes
 from oracles import booleans, dtypes, seeds
 
 ROUNDING = 32  # of Gram matrices, in units of eps d
+# a failure is told with their seed
+generators = st.builds(np.random.default_rng, seeds)
 UNITS = [1e-300, 1e-30, 1.0, 1e30, 1e300]
 
 
