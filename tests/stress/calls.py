@@ -25,8 +25,8 @@ MOST_TRIALS = 300
 # methods that scikit-learn asks for, or that classes share
 FORMAL = ("get_", "set_", "check_")
 ALONE = {"fit", "partial_fit", "fit_transform", "__call__"}  # methods without a fit
-# given even where they need not be
-ALWAYS = {"rng", "random_state", "n_iter", "max_iter", "replace"}
+# given even where they need not be; codes may replace those of a call before
+ALWAYS = {"rng", "random_state", "n_iter", "max_iter", "files.write_codes.replace"}
 INTEGERS = [2, 3, 4, 5, 12]
 FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
@@ -162,7 +162,7 @@ def simplest(name):
     given = {}
     for argument, parameter in parameters.items():
         values[argument] = values_of(name, argument) or derived_values(parameter)
-        if argument.rpartition(".")[2] in ALWAYS:
+        if {argument.rpartition(".")[2], f"{name}.{argument}"} & ALWAYS:
             given[argument] = values[argument][0]
         elif type(parameter.default) in (int, float):
             given[argument] = parameter.default
