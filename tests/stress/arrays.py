@@ -97,13 +97,8 @@ def changed_arrays(value, change):
     return value
 
 
-def arrays_in(value):
-    """The arrays among an argument and its parts."""
-    found = []
-    changed_arrays(value, found.append)
-    return found
-
-
 def contents(value):
-    """The bytes of all arrays in a value."""
-    return [array.tobytes() for array in arrays_in(value)]
+    """The bytes of all arrays in a value and its parts."""
+    found = []
+    changed_arrays(value, lambda array: found.append(array.tobytes()))
+    return found

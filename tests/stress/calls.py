@@ -25,8 +25,8 @@ MOST_TRIALS = 300
 # methods that scikit-learn asks for, or that classes share
 FORMAL = ("get_", "set_", "check_")
 ALONE = {"fit", "partial_fit", "fit_transform", "__call__"}  # methods without a fit
-# given even where they need not be
-ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}
+# given even where they need not be; codes may replace those of a call before
+ALWAYS = {"rng", "random_state", "n_iter", "max_iter", "files.write_codes.replace"}
 INTEGERS = [2, 3, 4, 5, 12]
 FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
@@ -132,12 +132,10 @@ def drawn(plot, **arguments):
     """A picture, drawn in full; its images."""
     import matplotlib.pyplot as plt
 
-    try:
-        ax = plot(**arguments)
-        ax.figure.canvas.draw()
-        return [np.ma.filled(image.get_array().astype(float), 0) for image in ax.images]
-    finally:
-        plt.close("all")
+    plt.close("all")  # the pictures of calls before
+    ax = plot(**arguments)
+    ax.figure.canvas.draw()
+    return [np.ma.filled(image.get_array().astype(float), 0) for image in ax.images]
 
 
 def run(name, arguments, changes=()):
@@ -164,7 +162,7 @@ def simplest(name):
     given = {}
     for argument, parameter in parameters.items():
         values[argument] = values_of(name, argument) or derived_values(parameter)
-        if argument.rpartition(".")[2] in ALWAYS:
+        if {argument.rpartition(".")[2], f"{name}.{argument}"} & ALWAYS:
             given[argument] = values[argument][0]
         elif type(parameter.default) in (int, float):
             given[argument] = parameter.default
@@ -201,10 +199,11 @@ def values_of(name, argument):
     """
     module, thing, *_ = name.split(".")
     last = argument.rpartition(".")[2]
-    for owner in (name.rpartition(".")[2], thing, module):
-        if f"{owner}.{last}" in known_values():
-            return known_values()[f"{owner}.{last}"]
-    return known_values().get(last, [])
+    owners = (name.rpartition(".")[2], thing, module)
+    known = [
+        known_values().get(one) for one in (*(f"{o}.{last}" for o in owners), last)
+    ]
+    return next((values for values in known if values), [])
 
 
 def derived_values(parameter):
@@ -256,9 +255,6 @@ def known_values():
     C = rng.standard_normal((7, 2))
     A = np.array([[0.5, 0.2], [-0.1, 0.3]])
     factors = tensors.mode_bases(clips[:3], 2)
-    folds = [(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]
-    ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
-    levels = rng.integers(0, 3, (8, 8, 8))
     np.save("clip.npy", images)
     np.save("codes.npy", core.gsc(X, D, 0.2))
     files.write_codes("parts", X, D, 0.2, sparse_output=True, replace=True)
@@ -307,7 +303,7 @@ def known_values():
         "distances": [np.stack([core.chordal_distance(X)] * 2)],
         "dtype_kinds": [dict(a="f")],
         "features": [np.stack([K, K**2])],
-        "folds": [folds],
+        "folds": [[(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]],
         "frames": [frames, images],
         "frames.frames": [images],
         "hog.frames": [np.tile(images, (1, 2, 2))],
@@ -330,7 +326,7 @@ def known_values():
         "meaning": ["sets of a class"],
         "right.name": [("linear", 1)],
         "lams": [np.array([0.1, 0.5])],
-        "levels": [levels],
+        "levels": [rng.integers(0, 3, (8, 8, 8))],
         "lift": [kernels.Lift(kernel, 2)],
         "max_iter": [100],
         "estimators.max_iter": [2],
@@ -365,7 +361,7 @@ def known_values():
         "predict": [constant_prediction],
         "predicted": [labels[::-1]],
         "radii": [(1, 2), (1, 1, 1)],
-        "ranges": [ranges],
+        "ranges": [np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()],
         "recovered": [images + 1],
         "reference": ["common"],
         "resume": ["checkpoint.npz"],

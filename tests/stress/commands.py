@@ -47,8 +47,7 @@ def put(path, content):
     elif isinstance(content, bytes):
         path.write_bytes(content)
     else:
-        with open(path, "wb") as file:
-            np.save(file, content)
+        np.save(path, content)
 
 
 def put_classes(root, rng, names, n_clips=4):

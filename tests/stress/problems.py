@@ -11,6 +11,8 @@ from grassmann_sc.strategies import KINDS, bases, sizes
 from oracles import booleans, dtypes, seeds
 
 ROUNDING = 32  # of Gram matrices, in units of eps d
+# a failure is told with their seed
+generators = st.builds(np.random.default_rng, seeds)
 UNITS = [1e-300, 1e-30, 1.0, 1e30, 1e300]
 
 
@@ -41,7 +43,7 @@ def drawn_weights(draw, rng, n):
 
 @st.composite
 def samples(draw, most=20):
-    """Samples X (n, d, p) in any layout, weights, their numbers w (n,) in units of the
+    """Samples X (n, d, p) in any layout, weights or None, given numbers, those w (n,) in units of the
     largest, total, which of them are used, how many atoms, and what rounds.
     """
     m = SimpleNamespace(rng=np.random.default_rng(draw(seeds)))
@@ -53,10 +55,10 @@ def samples(draw, most=20):
     X = drawn_bases(draw, m.rng, n, m.d, m.p).astype(m.dtype)
     m.X = LAYOUTS[draw(st.sampled_from([*LAYOUTS]))](X)
     m.weights = drawn_weights(draw, m.rng, n)
-    given = np.ones(n) if m.weights is None else m.weights
-    m.total = given.max()
-    m.w = given / m.total
-    m.used = given > 0  # w may have lost some
+    m.given = np.ones(n) if m.weights is None else m.weights
+    m.total = m.given.max()
+    m.w = m.given / m.total
+    m.used = m.given > 0  # w may have lost some
     m.n_atoms = draw(st.integers(1, min(int(m.used.sum()), 8)))
     m.eps = ROUNDING * float(np.finfo(m.dtype).eps) * m.d
     m.tiny = float(np.finfo(m.dtype).tiny) / m.eps

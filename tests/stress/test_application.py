@@ -1,33 +1,30 @@
-"""The application: clips, subspaces, splits, answers and tables, each told a second time
-in plain NumPy and loops.
+"""The application: subspaces of recipes, splits and tables, each told a second time in
+plain NumPy and loops.
 """
 
-import csv
+import functools
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import metrics
 
 from arrays import LAYOUTS
 from commands import compare, frames, put, put_classes
-from grassmann_classify import Settings, fit, load, predict, save
-from grassmann_classify.answers import kinds_of_scores
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.finding import find_clips, find_new_clips
 from grassmann_classify.messages import printable
-from grassmann_classify.splits import split_at_random, split_by_file, split_by_group
+from grassmann_classify.splits import split_at_random, split_by_group
 from grassmann_classify.spreadsheets import read_rows
-from oracles import booleans, hat, seeds
-
-NAMES = ["ape", "b c", 'ü,"', "-x", "10", "9"]
+from oracles import booleans, hat
+from problems import generators
 
 
 @settings(max_examples=300)
 @given(
-    seed=seeds,
+    rng=generators,
     n=st.integers(8, 30),
     shape=st.tuples(st.integers(4, 8)) | st.tuples(st.just(3), st.integers(2, 3)),
     power=st.integers(-6, 6),
@@ -45,13 +42,12 @@ NAMES = ["ape", "b c", 'ü,"', "-x", "10", "9"]
     layout=st.sampled_from([*LAYOUTS, "file"]),
 )
 def test_a_recipe_gives_the_subspaces_of_its_rows(
-    seed, n, shape, power, p, recipe, layout
+    rng, n, shape, power, p, recipe, layout
 ):
     """Frames are picked, resampled, cut into runs, stacked, normalised; then the leading
     singular vectors, of well-known gaps, since the frames are made of them.
     """
     d = int(np.prod(shape))
-    rng = np.random.default_rng(seed)
     rows = 10.0**power * rng.standard_normal((n, d)) * 0.6 ** np.arange(d)
     if "at_most" in recipe:
         recipe.pop("evenly", None)
@@ -103,60 +99,11 @@ def dense_runs(
     return found
 
 
-@settings(max_examples=40)
-@given(
-    st.dictionaries(
-        st.sampled_from(NAMES),
-        st.lists(st.integers(1, 3), min_size=1, max_size=3),
-        min_size=2,
-    ),
-    booleans,
-)
-def test_clips_are_found_by_class_and_group(classes, grouped):
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        expected = set()
-        for label, counts in classes.items():
-            put(Path(folder, label, "notes.txt"), b"no clip")
-            for k, n in enumerate(counts if grouped else counts[:1]):
-                for i in range(n):
-                    name = f"{label}/g{k}/{i}.npy" if grouped else f"{label}/{i}.npy"
-                    put(Path(folder, name), np.zeros((2, 3)))
-                    expected.add((name, label, f"g{k}" if grouped else None))
-        found = [(clip.name, clip.label, clip.group) for clip in find_clips(folder)]
-        assert {*found} == expected and len(found) == len(expected)
-        assert {clip.name for clip in find_new_clips(folder)} == {
-            x[0] for x in expected
-        }
-
-
-ODD = ["a/1", "b/ü,2", 'b/"quoted"', "a/line\nbreak", "c/ ", "c/#1"]
-PARTS = st.lists(st.sampled_from(["train", "test", ""]), min_size=6, max_size=6)
-
-
-@given(
-    st.permutations(range(6)),
-    st.lists(PARTS, min_size=1, max_size=3),
-    st.sampled_from(["utf-8", "utf-8-sig"]),
-    st.sampled_from(["\n", "\r\n"]),
-)
-def test_a_file_of_splits_says_what_csv_reads(order, parts, encoding, end):
-    parts = [["train", "test", *part[2:]] for part in parts]
-    with open("splits.csv", "w", newline="", encoding=encoding) as file:
-        writer = csv.writer(file, lineterminator=end)
-        writer.writerow(["clip", *range(len(parts))])
-        writer.writerows([ODD[i], *(part[i] for part in parts)] for i in order)
-    found = split_by_file("splits.csv", [printable(name, but="") for name in ODD])
-    for part, split in zip(parts, found, strict=True):
-        for side, rows in zip(("train", "test"), split, strict=True):
-            assert sorted(rows) == [i for i in range(6) if part[i] == side]
-
-
-@given(seeds, st.sampled_from([0.3, 0.5, 1, 0.9]))
-def test_splits_keep_clips_whole_and_classes_on_both_sides(seed, share):
-    rng = np.random.default_rng(seed)
+@given(generators, st.sampled_from([0.3, 0.5, 1, 0.9]), st.integers(0, 8))
+def test_splits_keep_clips_whole_and_classes_on_both_sides(rng, share, seed):
     label = np.repeat(["a", "b", "c"], rng.integers(2, 6, 3))
     clip = np.repeat(np.arange(len(label)), rng.integers(1, 4, len(label)))
-    for train, test in split_at_random(label[clip], share, 3, seed % 9, clip):
+    for train, test in split_at_random(label[clip], share, 3, seed, clip):
         assert sorted([*train, *test]) == [*range(len(clip))]
         assert not {*clip[train]} & {*clip[test]}
         if share == 1:
@@ -167,60 +114,14 @@ def test_splits_keep_clips_whole_and_classes_on_both_sides(seed, share):
     assert sorted("".join(one) for one in left_out) == ["x", "y", "z"]
 
 
-LABELS = [["ape", "bee", 'ä,"\n'], [3, 1, 2], [-1, 0, 10**9], [True, False], [*"9x"]]
-METHODS = ["nearest subspace", "svm", "gsc", "glc", "gda", "dcc", "msm"]
-
-
-@settings(max_examples=60)
-@given(
-    seeds,
-    st.sampled_from(METHODS),
-    st.sampled_from(LABELS),
-    st.sampled_from([1e-6, 1, 1e6]),
-)
-def test_a_model_answers_the_same_from_its_file_and_alone(seed, method, names, scale):
-    """With labels as they were given; the nearest subspace is that of the largest
-    ||X_i^T D_j||^2, in a plain loop.
-    """
-    rng = np.random.default_rng(seed)
-    n = 5 * len(names)
-    y = [names[i % len(names)] for i in range(n)]
-    patterns = rng.standard_normal((len(names), 3, 8))
-    rows = [
-        rng.standard_normal((6, 3)) @ patterns[i % len(names)] for i in range(n + 4)
-    ]
-    sets = [scale * (one + 0.5 * rng.standard_normal((6, 8))) for one in rows]
-    queries = sets[n:]
-    options = dict(p=[1, 2], lam=[0.1], neighbors=[2], C=[1.0])
-    options |= dict(methods=[method], kernels=False, iterations=1)
-    model = fit(sets[:n], y, settings=Settings(**options))
-    found = predict(model, queries)
-    labels = found.labels.tolist()
-    assert {*map(repr, found.classes.tolist())} == {*map(repr, names)}
-    assert np.isfinite(found.scores).all()
-    if kinds_of_scores(model) == "score" or len(names) == 2:
-        assert labels == found.classes[found.scores.argmax(axis=1)].tolist()
-    save("model.npz", model)
-    kept = predict(load("model.npz"), queries)
-    assert kept.labels.tolist() == labels
-    assert kept.scores.tobytes() == found.scores.tobytes()
-    assert labels == [predict(model, [one]).labels.tolist()[0] for one in queries]
-    if method == "nearest subspace":
-        X = [np.linalg.svd(one)[2][: model.reader.p].T for one in sets]
-        for label, query in zip(labels, X[n:]):
-            cosines = [np.square(D.T @ query).sum() for D in X[:n]]
-            assert label == y[int(np.argmax(cosines))]
-
-
 @settings(max_examples=15)
 @given(
-    seeds,
+    generators,
     st.sets(st.sampled_from(["new\nline", " ", "-c", "ünï 🙂"])),
     st.integers(1, 3),
 )
-def test_tables_say_the_numbers_of_the_results(seed, odd, repeats):
+def test_tables_say_the_numbers_of_the_results(rng, odd, repeats):
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        rng = np.random.default_rng(seed)
         names = put_classes(Path(folder, "data"), rng, ["a", "b", *odd])
         for name in odd:
             put(Path(folder, "data", "b", f"{name}.npy"), frames(rng))
@@ -243,23 +144,18 @@ def test_tables_say_the_numbers_of_the_results(seed, odd, repeats):
 
 
 def check_numbers(rows, column, told, classes):
-    """Accuracy, balanced accuracy and F1 of each split, and the confusion matrix, by
-    counting.
+    """Accuracy, balanced accuracy and F1 of each split, and the confusion matrix, as
+    scikit-learn counts them.
     """
-    confusion = np.zeros((len(classes), len(classes)), int)
+    scores = {
+        "accuracy": metrics.accuracy_score,
+        "balanced": metrics.balanced_accuracy_score,
+        "f1": functools.partial(metrics.f1_score, average="macro"),
+    }
     for k in range(len(told["accuracy"])):
-        of_split = np.zeros_like(confusion)
-        for row in [row for row in rows if row[1] == str(k)]:
-            of_split[classes.index(row[2]), classes.index(row[column])] += 1
-        confusion += of_split
-        right = of_split.diagonal()
-        asked = of_split.sum(axis=1)
-        both = asked + of_split.sum(axis=0)
-        expected = {
-            "accuracy": right.sum() / asked.sum(),
-            "balanced": (right[asked > 0] / asked[asked > 0]).mean(),
-            "f1": (2 * right[both > 0] / both[both > 0]).mean(),
-        }
-        for name, value in expected.items():
-            assert abs(told[name][k] - 100 * value) <= 1e-6
+        truth, found = zip(*((r[2], r[column]) for r in rows if r[1] == str(k)))
+        for name, score in scores.items():
+            assert abs(told[name][k] - 100 * score(truth, found)) <= 1e-6
+    truth, found = zip(*((row[2], row[column]) for row in rows))
+    confusion = metrics.confusion_matrix(truth, found, labels=classes)
     assert np.array_equal(told["confusion"], confusion) and not any(told["failed"])

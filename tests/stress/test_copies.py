@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commands import put
 from processes import copy_modules, run_python
 from setup import CORE, modules
 
@@ -43,8 +44,10 @@ NAMES = sorted({*modules()} - {CORE})
 # what else lies in a user's folder: links to nowhere, names of other kinds of files, a
 # script, bytes that are no text, and remains
 LINKS = {".#notes.py": "nobody@nowhere.1234:5678", "link.py": "nowhere.py"}
-FOLDERS = ["notes.py", "tuning.py", "baselines"]
-FILES = {
+BESIDE = LINKS | {
+    "notes.py": None,
+    "tuning.py": None,
+    "baselines": None,
     "train.py": b"print('train.py was run')\nraise SystemExit(3)\n",
     "notes2.py": b"\xff\xfe\0import",
     "learn.py~": b"old",
@@ -72,7 +75,7 @@ def needs(name):
 @given(
     st.sets(st.sampled_from(NAMES), max_size=6),
     st.booleans(),
-    st.sets(st.sampled_from([*LINKS, *FOLDERS, *FILES])),
+    st.sets(st.sampled_from([*BESIDE])),
     st.sampled_from(["from", "import", "attribute", "names"]),
 )
 def test_copied_modules_are_found_with_what_they_need(place, some, whole, beside, form):
@@ -84,26 +87,18 @@ def test_copied_modules_are_found_with_what_they_need(place, some, whole, beside
         where = folder / place
         where.mkdir(parents=True)
         copy_modules(where, CORE, *some)
-        for name in sorted(beside):
-            path = where / name
-            if name in LINKS:
-                path.symlink_to(LINKS[name])
-            elif name in FILES:
-                path.write_bytes(FILES[name])
-            elif not path.exists():
-                path.mkdir()
+        for name in beside - {*LINKS} if place == "zip" else beside:
+            if not (where / name).exists():
+                put(where / name, BESIDE[name])
         path = where
         core = CORE
         if place == "zip":
-            for name in LINKS:
-                (where / name).unlink(missing_ok=True)
             path = Path(shutil.make_archive(where, "zip", where))
         elif place == "package":
             (where / "__init__.py").touch()
             path = folder
             core = f"package.{CORE}"
-        elsewhere = folder / "elsewhere"
-        elsewhere.mkdir()
+        elsewhere = tempfile.mkdtemp(dir=folder)
         said = run_python(
             CHILD, path, core, form, *NAMES, cwd=elsewhere, NUMBA_DISABLE_JIT="1"
         )
@@ -115,5 +110,5 @@ def test_copied_modules_are_found_with_what_they_need(place, some, whole, beside
             if place == "package" or not needs(name) <= some:
                 assert answer is None, f"{name} is found, though not all was copied"
             else:
-                assert answer and answer[0].startswith(str(path))
-                assert answer[1] == f"{CORE}.{name}"
+                file, own_name = answer
+                assert file.startswith(str(path)) and own_name == f"{CORE}.{name}"

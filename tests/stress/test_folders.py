@@ -1,36 +1,33 @@
 """The command on hostile folders, and everything that writes on a disk that fills."""
 
-import io
 import os
 import tempfile
 from pathlib import Path
 
+import imageio.v3
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 import grassmann_sc as core
 from commands import compare, frames, put, put_classes
 from grassmann_classify.messages import printable
 from grassmann_sc import files, learn
 from hostile import FULL, is_full, small_disk
-from oracles import seeds
+from problems import generators
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.bytes(300)
 FF = os.fsdecode(b"\xff")
 
 
-def png(image):
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "png")
-    return file.getvalue()
-
-
 def folder_of_images(name, prefix=""):
-    return {f"{name}/{prefix}{i}.png": png(frames(RNG)[0]) for i in range(4)}
+    images = {f"{name}/{prefix}{i}.png": frames(RNG)[0] for i in range(4)}
+    return {
+        path: imageio.v3.imwrite("<bytes>", image, extension=".png")
+        for path, image in images.items()
+    }
 
 
 def files_npy(*names):
@@ -113,16 +110,16 @@ OPTIONS = [["--no-pictures", *more] for more in ([], ["--kernels"], ["--atoms", 
 @pytest.mark.parametrize("name", HOSTILE)
 @settings(max_examples=2)
 @given(
-    seeds,
+    generators,
     st.sets(st.sampled_from([*HOSTILE]), max_size=4),
     st.sampled_from([*OPTIONS, []]),
     st.sampled_from([["abc", 4], ["ab", 4], ["a", 4], ["ab", 1]]),
 )
-def test_good_clips_are_used_and_others_named(name, seed, more, options, classes):
+def test_good_clips_are_used_and_others_named(name, rng, more, options, classes):
     """Unless there is nothing to learn from, which is said."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         root = Path(folder, "data")
-        good = {*put_classes(root, np.random.default_rng(seed), *classes)}
+        good = {*put_classes(root, rng, *classes)}
         bad = set()
         for one in {name, *more}:
             content, ours, theirs = HOSTILE[one]
@@ -224,10 +221,10 @@ FILLS = [
 
 @pytest.mark.parametrize("fill", FILLS, ids=lambda fill: fill.__name__)
 @settings(max_examples=8)
-@given(seed=seeds, size=st.integers(2**13, 2**18))
-def test_a_full_disk_leaves_whole_files(fill, seed, size):
+@given(rng=generators, size=st.integers(2**13, 2**18))
+def test_a_full_disk_leaves_whole_files(fill, rng, size):
     """And of unfinished ones nothing."""
     put_classes(Path("data_of_disks"), RNG, "ab")
     with small_disk(size) as (folder, enlarge):
-        fill(np.random.default_rng(seed), folder, enlarge)
+        fill(rng, folder, enlarge)
         assert not [path for path in folder.rglob("*") if "unfinished" in path.name]

@@ -3,12 +3,12 @@ results are as ever, and what was stopped goes on to the same bits.
 """
 
 import functools
+import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,11 +85,8 @@ LARGE = {  # of so many numbers that BLAS starts threads, and Rayleigh-Ritz step
 def problem(name, seed):
     """A problem of several blocks, or of 400 dimensions."""
     rng = np.random.default_rng(seed)
-    n, d, p, N = rng.integers([70, 10, 1, 20], [150, 40, 5, 60]).tolist()
-    if name in LARGE:
-        n = 80
-        d = 400
-        p = 3
+    sizes = rng.integers([70, 10, 1, 20], [150, 40, 5, 60]).tolist()
+    n, d, p, N = [80, 400, 3, 20] if name in LARGE else sizes
     X = core.random_subspaces(n, d, p, rng).astype([float, np.float32][seed % 2])
     D = core.random_subspaces(N, d, p, rng)
     sets = [rng.standard_normal((int(k), d)) for k in rng.integers(p + 1, 12, 60)]
@@ -98,9 +95,8 @@ def problem(name, seed):
 
 def settings_of_threads():
     """Cores of this thread, threads of each BLAS, threads of Numba."""
-    cores = getattr(os, "sched_getaffinity", lambda process: None)(0)
     pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
-    return cores, pools, numba.get_num_threads()
+    return os.sched_getaffinity(0), pools, numba.get_num_threads()
 
 
 @pytest.mark.parametrize("name", [*CALLS, *LARGE])
@@ -116,30 +112,23 @@ def test_threads_change_nothing(name, seed, of_blas, of_numba, n_callers):
     with threadpoolctl.threadpool_limits(1, "blas"):
         expected = call()
     numba.set_num_threads(of_numba)
-    results = []
-
-    start = threading.Barrier(n_callers)
-
-    def work():
-        start.wait()
-        results.append(call())
-
     with threadpoolctl.threadpool_limits(of_blas, "blas"):
         before = settings_of_threads()
-        callers = [threading.Thread(target=work) for _ in range(n_callers)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join()
+        with ThreadPoolExecutor(n_callers) as pool:
+            calls = [pool.submit(call) for _ in range(n_callers)]
         assert settings_of_threads() == before
-    assert len(results) == n_callers
     tol = 1e-7 if m.X.dtype == float else 1e-2  # of atoms after steps; else far less
-    for result in results:
-        difference = worst_difference(result, expected, 1e-6)
+    for one in calls:
+        difference = worst_difference(one.result(), expected, 1e-6)
         assert difference <= (tol if of_blas > 1 else 0)
 
 
 # -------------------------------------------------------------------------- interrupts
+
+# of an interrupt in a generator that ends, which Python forgets
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 
 
 def interrupted(call, delay, again=0.0):
@@ -158,9 +147,6 @@ def interrupted(call, delay, again=0.0):
             signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    # of an interrupt in a generator that ends, which Python forgets
-    told = sys.unraisablehook
-    sys.unraisablehook = lambda what: None
     try:
         signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6), again)
         inside()
@@ -169,7 +155,6 @@ def interrupted(call, delay, again=0.0):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        sys.unraisablehook = told
         assert signal.getsignal(signal.SIGINT) == handler
 
 
@@ -203,27 +188,26 @@ def undisturbed(name):
 
 @functools.cache
 def size_of(name):
-    """The steps and seconds of a call that commits, and the Subject of that name."""
+    """The Subject of that name, and the steps and seconds of its call."""
     subject = interrupts.subject(name)
     steps = interrupts.count(functools.partial(subject.call, subject.start()))
-    thing = subject.start()
-    start = time.perf_counter()
-    subject.call(thing) if subject.has_steps else None
-    return subject, steps, time.perf_counter() - start
+    if not subject.has_steps:
+        return subject, steps, 1e-3
+    return subject, steps, seconds_of(lambda: subject.call(subject.start()))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def small_pieces():
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in interrupts.SMALL:
-            patch.setattr(module, name, value)
-        yield
+@pytest.fixture
+def small_pieces(monkeypatch):
+    for module, name, value in interrupts.SMALL:
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.mark.parametrize("name", interrupts.NAMES)
 @settings(max_examples=60)
-@given(st.data())
-def test_what_an_interrupt_leaves_is_as_before_the_call_or_as_after_it(name, data):
+@given(data=st.data())
+def test_what_an_interrupt_leaves_is_as_before_the_call_or_as_after_it(
+    name, data, small_pieces
+):
     """At a step or a moment, and again soon after it; what goes on from there ends as an
     undisturbed run.
     """
@@ -257,21 +241,17 @@ LEARNING = {  # of samples, and paths to checkpoints
 }
 
 
-@contextmanager
 def forked(job):
-    """A child that does the job and exits, with status 0 if it returns True."""
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)  # it hangs
+    """A child of this process that does the job, which must return what is true."""
+
+    def do_it():
         # Numba tells under a lock of all its processes, which a killed one would keep
         core.thread_count = lambda: 2
-        status = 1
-        with suppress(BaseException):
-            status = 0 if job() is True else 2
-        os._exit(status)
-    yield child
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (0, -signal.SIGKILL)
+        assert job()
+
+    child = multiprocessing.get_context("fork").Process(target=do_it, daemon=True)
+    child.start()
+    return child
 
 
 @pytest.mark.parametrize("which", LEARNING)
@@ -291,9 +271,11 @@ def test_killed_learning_resumes_to_the_same_bits(which, shares):
         return learning(checkpoint=state, resume=state if state.exists() else None)
 
     for share in shares:
-        with forked(lambda: go_on() is not None) as child:
-            time.sleep(share * seconds)
-            os.kill(child, signal.SIGKILL)
+        child = forked(go_on)
+        child.join(share * seconds)
+        child.kill()
+        child.join()
+        assert child.exitcode in (0, -signal.SIGKILL)
     assert worst_difference(go_on(), learning()) == 0
 
 
@@ -315,13 +297,10 @@ def busy():
         while going:
             job()
 
-    threads = [threading.Thread(target=work, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    yield
-    going.clear()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        pool.map(work, jobs)
+        yield
+        going.clear()
 
 
 @pytest.mark.parametrize(
@@ -332,5 +311,6 @@ def busy():
 def test_a_child_forked_while_others_compute_gives_the_same(name, delay, busy):
     call, _, expected = undisturbed(name)
     time.sleep(delay)
-    with forked(lambda: worst_difference(call(), expected) == 0):
-        pass
+    child = forked(lambda: worst_difference(call(), expected) == 0)
+    child.join(20)
+    assert child.exitcode == 0  # None of one that hangs
