@@ -95,10 +95,6 @@ class Estimator(base.BaseEstimator):
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
 
-    def own(self, checked: np.ndarray) -> np.ndarray:
-        """The checked part of a training set, as fit takes it."""
-        return checked.copy() if self.keeps_input else checked
-
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
         if fit:
@@ -135,7 +131,7 @@ class OnSubspaces(Estimator):
             shape = "n", self.n_features_in_
             checked = checks.shaped_array(X, "X", shape, ", one column a training set")
         self.check_d(checked.shape[1], fit)
-        return self.own(checked) if fit else checked
+        return checked.copy() if fit and self.keeps_input else checked
 
 
 class ByScores(base.ClassifierMixin):
@@ -160,8 +156,7 @@ class ByScores(base.ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,)."""
-        winners = self.class_scores(X).argmax(axis=1)
-        return self.classes_[winners]
+        return self.classes_[self.class_scores(X).argmax(axis=1)]
 
 
 class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
@@ -587,9 +582,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         if left_out is None:
             return self.left_out_scores(groups)
         check_is_fitted(self)
-        return calibration.check_left_out(
-            left_out, (len(self.index_), len(self.classes_))
-        )
+        shape = len(self.index_), len(self.classes_)
+        return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
@@ -675,11 +669,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(class_scores / temperature_), (n, n_classes)."""
-        scores = self.class_scores(X)
-        # of equal ones the predicted
-        return break_ties(
-            softmax(scores / self.temperature_, axis=1), scores.argmax(axis=1)
-        )
+        return softmax(self.class_scores(X) / self.temperature_, axis=1)
 
     def _coded(self, X):
         """Codes (n, N), checked Gram matrices of atoms and queries, and norm2."""
@@ -729,7 +719,6 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         Classes without weight are none.
         """
         if self.sharpness is not None:
-            core.check_number(self.sharpness, "sharpness", above=0)
             core.check_number(
                 self.sharpness, "sharpness", above=0, most=discriminative.LARGEST_BETA
             )
@@ -1212,11 +1201,6 @@ def classes_of(y, n):
 
     One label a sample.
     """
-    if y is None:
-        raise ValueError(
-            "fit requires y to be passed, but the target y is None: give a label to "
-            "each of the subspaces"
-        )
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
     try:
@@ -1225,12 +1209,10 @@ def classes_of(y, n):
         raise ValueError(
             f"y must be one label a subspace, (n,), got {y!r}: {error}"
         ) from None
-    if len(y) != n:
-        raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
     # scikit-learn's check warns of others
     if y.dtype.kind == "f" and not (y == np.floor(y)).all():
         raise ValueError(
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    return checks.check_classes(y, n, "y")
+    return checks.check_classes(y, n, "y", "subspaces")
