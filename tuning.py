@@ -294,7 +294,7 @@ class Search:
             for name in names
         }
         leader = max(best.values(), key=np.sum)
-        to_come = len(np.unique(self._asked(None))) - len(leader)
+        to_come = len(np.unique(self._asked(len(self.folds)))) - len(leader)
         return [
             name
             for name, mine in best.items()
