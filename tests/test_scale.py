@@ -284,7 +284,7 @@ def test_codes_are_never_written_into_the_store_of_the_subspaces_by_workers(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     out = tmp_path / "X.zarr"
     with pytest.raises(
-        ValueError, match="out must be another file than that of X, got"
+        ValueError, match="out must lie apart from the file or store of X"
     ):
         scale.code(array, D, 0.3, out=out, sparse_output=True, client=client)
     assert {
