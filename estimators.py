@@ -95,6 +95,10 @@ class Estimator(base.BaseEstimator):
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
 
+    def own(self, checked: np.ndarray) -> np.ndarray:
+        """The checked part of a training set, as fit takes it."""
+        return checked.copy() if self.keeps_input else checked
+
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
         if fit:
@@ -131,7 +135,7 @@ class OnSubspaces(Estimator):
             shape = "n", self.n_features_in_
             checked = checks.shaped_array(X, "X", shape, ", one column a training set")
         self.check_d(checked.shape[1], fit)
-        return checked.copy() if fit and self.keeps_input else checked
+        return self.own(checked) if fit else checked
 
 
 class ByScores(base.ClassifierMixin):

@@ -169,11 +169,9 @@ def write_arrays(
     """
 
     def write(file):
-        # what is read again lies in one order, however it lay in memory
-        rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
         # interrupt's place
-        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
+        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **arrays))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
         length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH

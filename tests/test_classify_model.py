@@ -1435,7 +1435,6 @@ def test_sets_in_single_and_double_precision_are_kept_to_the_bit(tmp_path, name)
         [True, False, True],
         ["b", "a", "long"],
         [0.5, -1.5, 2.0],
-        [b"x", b"", b"y"],
     ],
     ids=lambda kind: type(kind[0]).__name__,
 )

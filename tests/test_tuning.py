@@ -669,6 +669,14 @@ def nothing(K_dd, K_xd, y):
             lambda: tuning.Search(LABELS, FOLDS, nothing).choose({("a", 1): np.eye(3)}),
             r"grams\[\('a', 1\)\] must have shape \(60, 60\), got \(3, 3\)",
         ),
+        (
+            lambda: tuning.check_splits([([0], [0.5])], 2),
+            r"splits: test0 must hold integers \(k,\), at least one, got float64 \(1,\)",
+        ),
+        (
+            lambda: tuning.check_splits([([[0]], [1])], 2),
+            r"splits: train0 must hold integers \(k,\), at least one, got int64 \(1, 1\)",
+        ),
         (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
         (lambda: tuning.vote(["a"], [1, 2]), "labels must have shape"),
         (
