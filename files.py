@@ -317,7 +317,7 @@ def labels_to_keep(labels, n, owners="atoms"):
     if classes.dtype.kind not in "biufUS" or (classes != classes).any():
         raise TypeError(
             "labels must be numbers but NaN, strings or bools, all of one type, that "
-            f"an array holds as they are, got {', '.join(map(repr, classes[-5:]))}"
+            f"an array holds as they are, got {', '.join(map(repr, classes[-5:].tolist()))}"
         )
     return classes[index]
 

@@ -487,9 +487,12 @@ NO_SPLITS = [
     ),
     (
         [([True, False], [2])],
-        r"integers \(k,\) in each part, got bool \(2,\) in train0",
+        r"train0 must hold integers \(k,\), at least one, got bool \(2,\)",
     ),
-    ([([0.5, 1], [2])], r"integers \(k,\) in each part, got float64 \(2,\) in train0"),
+    (
+        [([0.5, 1], [2])],
+        r"train0 must hold integers \(k,\), at least one, got float64 \(2,\)",
+    ),
 ]
 
 

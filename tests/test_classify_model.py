@@ -465,7 +465,7 @@ def test_labels_come_back_as_they_were_given(tmp_path, kind):
         (None, "'a', None, 'b'"),
         ((1, 2), r"'a', \(1, 2\), 'b'"),
         (1j, "'a', 1j, 'b'"),
-        (np.datetime64("2020-01-01"), r"'a', np\.datetime64"),
+        (np.datetime64("2020-01-01"), r"'a', .*datetime64"),
         (2, "'a', 2, 'b'"),
         ("a\0", r"'a', 'a\\x00', 'b'"),
     ],
