@@ -160,7 +160,8 @@ class ByScores(base.ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,)."""
-        return self.classes_[self.class_scores(X).argmax(axis=1)]
+        winners = self.class_scores(X).argmax(axis=1)
+        return self.classes_[winners]
 
 
 class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
