@@ -58,6 +58,7 @@ MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
 MAGIC = b"\x93NUMPY\x01\x00"  # that it begins with
 PART = "[0-9]" * 15 + ".npz"  # the file of a part of codes, by its first row
+RESUMED_CODES = "out must hold codes of the same subspaces, atoms and options to resume"
 RESUMED = "resume must be a checkpoint of the same samples, weights and options"
 
 
@@ -615,10 +616,7 @@ class Sink:
         if row == 0 and not self.replace:
             self._check_nothing_is_lost(digest)
         elif row > 0:
-            rule = (
-                "out must hold codes of the same subspaces, atoms and options to resume"
-            )
-            self._check_same(row, whole, text, rule, digest)
+            self._check_same(row, whole, text, RESUMED_CODES, digest)
         self.place.begin(row, self.fingerprint)
         return row
 
@@ -915,8 +913,9 @@ class Fingerprint:
     """
 
     def __init__(self, options: object, atoms: np.ndarray | None = None) -> None:
-        described = json.dumps(_describe(options)).encode()
-        self.options = hashlib.blake2b(described).hexdigest()[:SHORT]
+        self.options = hashlib.blake2b(
+            json.dumps(_describe(options)).encode()
+        ).hexdigest()[:SHORT]
         self.atoms = _shortened(0 if atoms is None else digest_rows(atoms))
         self.samples = 0
 

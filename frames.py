@@ -418,16 +418,17 @@ def _video_shape(path):
     av = checks.import_extra("av", f"{path}: videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
-            streams = container.streams.video
-            if not streams:
-                raise ValueError("no video stream")
-            shape = streams[0].codec_context.height, streams[0].codec_context.width
-            n_frames = streams[0].frames or None
+            found = [
+                (one.frames or None, one.codec_context.height, one.codec_context.width)
+                for one in container.streams.video
+            ]
     except (EOFError, ValueError) as error:  # FFmpeg's are among them
-        raise ValueError(f"{path}: not a video, or cut short: {error}") from error
-    if 0 in shape:
+        raise ValueError(f"{path}: not a video, or cut short") from error
+    if not found:
+        raise ValueError(f"{path}: not a video, or cut short: no video stream")
+    if 0 in found[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    return n_frames, *shape
+    return found[0]
 
 
 def _video_frames(path, grey):

@@ -363,6 +363,10 @@ def check_splits(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
             f"{splits!r}"
         )
+    if groups is not None and np.shape(groups) != (n,):
+        raise ValueError(
+            f"groups must have shape ({n},), one a set, got {np.shape(groups)}"
+        )
     checked = []
     for i, pair in enumerate(pairs):
         keys = [f"{part}{i}" for part in parts]

@@ -670,6 +670,10 @@ def nothing(K_dd, K_xd, y):
             r"grams\[\('a', 1\)\] must have shape \(60, 60\), got \(3, 3\)",
         ),
         (
+            lambda: tuning.check_splits([([0], [1])], 2, ["a", "b", "b"]),
+            r"groups must have shape \(2,\), one a set, got \(3,\)",
+        ),
+        (
             lambda: tuning.check_splits([([0], [0.5])], 2),
             r"splits: test0 must hold integers \(k,\), at least one, got float64 \(1,\)",
         ),
