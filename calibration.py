@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 import grassmann_sc as core
-from grassmann_sc import checks, tuning
+from grassmann_sc import tuning
 
 __all__ = []
 
@@ -29,16 +29,6 @@ def left_out_scores(K, index, groups, rule, how):
         K, index, tuning.members_of(groups, len(K)), rules, how
     )
     return found[0], found[-1]
-
-
-def check_left_out(left_out, shape):
-    """Two arrays of the shape (N, C), or an error."""
-    if not isinstance(left_out, (tuple, list)) or len(left_out) != 2:
-        raise TypeError(
-            "left_out must be the two arrays that left_out_scores gives, got "
-            f"{left_out!r:.60}"
-        )
-    return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
 
 
 def p_values(left_out, index, rule, codes, K_dd, K_xd):

@@ -88,20 +88,13 @@ def check_sets(
 def each_set(sets, name, at_most=np.inf):
     """The same of any iterable, one after another."""
     d = None
-    lengths = set()
     for i, frames in enumerate(sets):
         rows = check_frames(frames, f"{name}[{i}]", at_most)
-        lengths.add(len(rows))
         d = d or rows.shape[1]
         if rows.shape[1] != d:
-            hint = (
-                "; frames are rows: transposed?"
-                if len(lengths) == 1 < len(rows)
-                else ""
-            )
             raise ValueError(
-                f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
-                f"{rows.shape[1]}{hint}"
+                f"frames are rows, and {name} must share one d: {name}[0] has d = {d}, "
+                f"{name}[{i}] has d = {rows.shape[1]}"
             )
         yield rows
 
@@ -129,9 +122,9 @@ def _is_basis(A):
     return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
 
 
-def check_classes(labels, N, name="labels"):
+def check_classes(labels, N, name="labels", owners="atoms"):
     """The classes, at least two, and the index of each of N labels among them."""
-    classes, index = core.check_labels(labels, N, name)
+    classes, index = core.check_labels(labels, N, name, owners)
     if len(classes) < 2:
         raise ValueError(
             f"{name} must hold at least two classes, got one class: {classes[0]!r}"

@@ -587,9 +587,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         if left_out is None:
             return self.left_out_scores(groups)
         check_is_fitted(self)
-        return calibration.check_left_out(
-            left_out, (len(self.index_), len(self.classes_))
-        )
+        shape = len(self.index_), len(self.classes_)
+        return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
@@ -675,11 +674,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(class_scores / temperature_), (n, n_classes)."""
-        scores = self.class_scores(X)
-        # of equal ones the predicted
-        return break_ties(
-            softmax(scores / self.temperature_, axis=1), scores.argmax(axis=1)
-        )
+        return softmax(self.class_scores(X) / self.temperature_, axis=1)
 
     def _coded(self, X):
         """Codes (n, N), checked Gram matrices of atoms and queries, and norm2."""
@@ -729,7 +724,6 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         Classes without weight are none.
         """
         if self.sharpness is not None:
-            core.check_number(self.sharpness, "sharpness", above=0)
             core.check_number(
                 self.sharpness, "sharpness", above=0, most=discriminative.LARGEST_BETA
             )
@@ -1212,11 +1206,6 @@ def classes_of(y, n):
 
     One label a sample.
     """
-    if y is None:
-        raise ValueError(
-            "fit requires y to be passed, but the target y is None: give a label to "
-            "each of the subspaces"
-        )
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
     try:
@@ -1225,12 +1214,10 @@ def classes_of(y, n):
         raise ValueError(
             f"y must be one label a subspace, (n,), got {y!r}: {error}"
         ) from None
-    if len(y) != n:
-        raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
     # scikit-learn's check warns of others
     if y.dtype.kind == "f" and not (y == np.floor(y)).all():
         raise ValueError(
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    return checks.check_classes(y, n, "y")
+    return checks.check_classes(y, n, "y", "subspaces")

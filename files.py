@@ -1,14 +1,13 @@
 """Saving and loading, without half-written files and without pickle: dictionaries,
 codes, checkpoints.
 
-A file of arrays is an .npz that stores plain arrays as they are; its comment is the
-SHA-256 of all bytes before it. Reading executes nothing, and takes no more memory than
-the file is long. A file is written beside its path and takes its place once it is
-complete: after an error, Ctrl-C or a full disk the path is what it was; a kill leaves a
-file *.unfinished beside it. Codes that do not fit in memory are written block by block:
-an .npy file holds at each moment the rows that are done, a folder holds CSR arrays of
-consecutive rows. Codes and checkpoints keep the Fingerprint of what was computed, and
-are resumed.
+A file of arrays is an .npz of plain arrays; its comment is the SHA-256 of all bytes
+before it. Reading executes nothing. A file is written beside its path and takes its
+place once it is complete: after an error, Ctrl-C or a full disk the path is what it
+was; a kill leaves a file *.unfinished beside it. Codes that do not fit in memory are
+written block by block: an .npy file holds at each moment the rows that are done, a
+folder holds CSR arrays of consecutive rows. Codes and checkpoints keep the Fingerprint
+of what was computed, and are resumed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import io
 import json
 import math
 import numbers
@@ -29,6 +27,7 @@ import threading
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,9 +56,10 @@ DIGEST_LENGTH = 64  # hexadecimal digits
 SHORT = 12  # hexadecimal digits of each part of a fingerprint
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
-PART = re.compile(r"(\d{15})\.npz")  # the file of a part of codes, by its first row
+MAGIC = b"\x93NUMPY\x01\x00"  # that it begins with
+PART = "[0-9]" * 15 + ".npz"  # the file of a part of codes, by its first row
+RESUMED_CODES = "out must hold codes of the same subspaces, atoms and options to resume"
 RESUMED = "resume must be a checkpoint of the same samples, weights and options"
-OWN = "+"  # before the samples in a fingerprint: those of its part alone
 
 
 def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
@@ -70,11 +70,9 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     >>> files.check_path(Path("atoms.npz"))
     'atoms.npz'
     """
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"{name} must be a path, got {path!r}")
     path = os.fsdecode(path)
-    if not path or "\0" in path:
-        raise ValueError(f"{name} must be a path, got {path!r}")
+    if not path:
+        raise ValueError(f"{name} must be a path, got ''")
     return path
 
 
@@ -106,10 +104,9 @@ def _target(path, name="path"):
     """The file that a path stands for, there or not; a link is followed."""
     target = os.path.realpath(check_path(path, name))
     if os.path.exists(target) and not os.path.isfile(target):
-        what = "a folder" if os.path.isdir(target) else "no plain file"
         raise ValueError(
             f"{name} must be the path of a file, got {check_path(path)}, which is "
-            f"{what}"
+            f"{'a folder' if os.path.isdir(target) else 'no plain file'}"
         )
     return target
 
@@ -130,8 +127,6 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     b'all of it'
     """
     path = _target(path)
-    if not callable(write):
-        raise TypeError(f"write must be a function of a file, got {write!r}")
 
     def write_and_replace(file):
         write(file)
@@ -175,11 +170,9 @@ def write_arrays(
     """
 
     def write(file):
-        # read_arrays takes C order alone; other layouts must not cost what is kept
-        rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
         # interrupt's place
-        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
+        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **arrays))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
         length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH
@@ -243,24 +236,25 @@ def refuse_damaged(path, kind, name="path"):
 
 
 def _read(file, dtype_kinds, needed):
-    with zipfile.ZipFile(file) as archive:
-        every = archive.infolist()
-        members = {info.filename.removesuffix(".npy"): info for info in every}
-        unknown = sorted(members.keys() - dtype_kinds.keys())
-        missing = sorted(needed - members.keys())
-        if unknown or missing or len(members) < len(every):
+    length = max(0, file.seek(0, os.SEEK_END) - DIGEST_LENGTH)
+    if _digest(file, length) != file.read():
+        raise ValueError("its bytes are not those that were written (SHA-256)")
+    file.seek(0)
+    arrays = dict(np.load(file, allow_pickle=False))
+    unknown = sorted(arrays.keys() - dtype_kinds.keys())
+    missing = sorted(needed - arrays.keys())
+    if unknown or missing:
+        raise ValueError(
+            f"it must hold {', '.join(sorted(needed))}: missing "
+            f"{', '.join(missing) or 'none'}, unknown {', '.join(unknown) or 'none'}"
+        )
+    for name, array in arrays.items():
+        if array.dtype.kind not in dtype_kinds[name]:
             raise ValueError(
-                f"it must hold {', '.join(sorted(needed))} once each: missing "
-                f"{', '.join(missing) or 'none'}, unknown "
-                f"{', '.join(unknown) or 'none'}"
+                f"{name} must have a dtype of kind {dtype_kinds[name]!r}, got "
+                f"{array.dtype}"
             )
-        length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH
-        if _digest(file, max(length, 0)) != archive.comment:
-            raise ValueError("its bytes are not those that were written (SHA-256)")
-        return {
-            name: _member(archive, info, dtype_kinds[name], length)
-            for name, info in members.items()
-        }
+    return arrays
 
 
 def _digest(file, length):
@@ -270,30 +264,6 @@ def _digest(file, length):
     for start in range(0, length, 2**20):
         digest.update(file.read(min(2**20, length - start)))
     return digest.hexdigest().encode()
-
-
-def _member(archive, info, dtype_kinds, most):
-    """An array of such a dtype that is stored as it is, as long as its header says."""
-    if info.compress_type != zipfile.ZIP_STORED or info.compress_size > most:
-        raise ValueError(
-            f"{info.filename} must be stored as it is, in no more bytes than there are"
-        )
-    data = archive.read(info)
-    content = io.BytesIO(data)
-    np.lib.format.read_magic(content)
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
-    if dtype.kind not in dtype_kinds:
-        raise ValueError(
-            f"{info.filename} must have a dtype of kind {dtype_kinds!r}, got {dtype}"
-        )
-    size = dtype.itemsize * math.prod(shape)
-    held = len(data) - content.tell()
-    if size != held or fortran:
-        raise ValueError(
-            f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, and "
-            f"holds {held}"
-        )
-    return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()
 
 
 # ------------------------------------------------------------------------- dictionaries
@@ -341,53 +311,23 @@ def save(
 def labels_to_keep(labels, n, owners="atoms"):
     """The labels of n owners as an array (n,) that a file gives back as they are.
 
-    They are numbers, strings (or bytes) or bools, all of one type: others would come
-    back altered, or need pickle. TypeError or ValueError names the label that is in the
-    way.
+    They are numbers, strings or bools, all of one type: others would come back altered,
+    or need pickle, and are a TypeError.
     """
-    core.check_labels(labels, n, owners=owners)
-    array = np.asarray(labels) if hasattr(labels, "__array__") else None
-    if array is None or array.dtype.kind not in "biufUS":
-        array = _array_of_one_type([*(labels if array is None else array)])
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError("labels must not be NaN, which equals no label, got nan")
-    return array
-
-
-def _array_of_one_type(labels):
-    """Labels as an array, if each comes out of it as it went in."""
-    plain = [one.item() if isinstance(one, np.generic) else one for one in labels]
-    of_type = {bool: "b", int: "iu", float: "f", str: "U", bytes: "S"}
-    for label in plain:
-        if type(label) not in of_type:
-            raise TypeError(
-                f"labels must be numbers, strings or bools in a file, got {label!r}"
-            )
-        if type(label) is not type(plain[0]):
-            raise TypeError(
-                "labels must be of one type in a file, as an array holds "
-                f"them, got {plain[0]!r} and {label!r}"
-            )
-        if isinstance(label, (str, bytes)) and label[-1:] in ("\0", b"\0"):
-            raise ValueError(
-                "labels must not end with a NUL character in a file, since "
-                f"NumPy drops it, got {label!r}"
-            )
-    array = np.array(labels)
-    if plain and array.dtype.kind not in of_type[type(plain[0])]:
-        raise ValueError(
-            "labels must be integers of 64 bits in a file, got "
-            f"{max(plain, key=abs)} beside {min(plain, key=abs)}"
+    classes, index = core.check_labels(labels, n, owners=owners)
+    if classes.dtype.kind not in "biufUS" or (classes != classes).any():
+        raise TypeError(
+            "labels must be numbers but NaN, strings or bools, all of one type, that "
+            f"an array holds as they are, got {', '.join(map(repr, classes[-5:].tolist()))}"
         )
-    return array
+    return classes[index]
 
 
 def load(path: str | os.PathLike) -> Dictionary:
     """Dictionary (atoms, lam, labels) that save wrote.
 
-    lam and labels are None where none were. Nothing in the file is executed, and no
-    more memory is taken than the file is long. ValueError if it is damaged, truncated
-    or of another kind.
+    lam and labels are None where none were. Nothing in the file is executed. ValueError
+    if it is damaged, truncated or of another kind.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -398,17 +338,10 @@ def load(path: str | os.PathLike) -> Dictionary:
     """
     kinds = {"atoms": "f", "lam": "f", "labels": "biufUS"}
     arrays = read_arrays(path, "dictionary", kinds, {"atoms"})
-    lam = None
-    labels = arrays.get("labels")
-    with refuse_damaged(path, "dictionary"):
-        atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted=True)
-        if "lam" in arrays:
-            lam = core.check_number(arrays["lam"], "lam", least=0)
-        if labels is not None and labels.shape != (len(atoms),):
-            raise ValueError(
-                f"labels must have shape ({len(atoms)},), got {labels.shape}"
-            )
-    return Dictionary(atoms, lam, labels)
+    lam = arrays.get("lam")
+    return Dictionary(
+        arrays["atoms"], None if lam is None else float(lam), arrays.get("labels")
+    )
 
 
 # -------------------------------------------------------------------------------- codes
@@ -590,9 +523,8 @@ class StoredBases:
 def check_shape_of_bases(shape, name):
     """ValueError unless arrays of this shape can hold n bases."""
     if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
-        hint = ": transposed?" if len(shape) == 3 and shape[2] > shape[1] else ""
         raise ValueError(
-            f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}{hint}"
+            f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}"
         )
 
 
@@ -603,12 +535,10 @@ def rows_in_block(X, N):
     """
     step = max(64, min(core.TILE // N, MOST_NUMBERS // (X.shape[1] * X.shape[2])))
     chunks = getattr(X, "chunks", None)
-    if not chunks:
-        return step
-    chunk = int(np.max(chunks[0], initial=1))
-    if chunk <= step:
-        return step - step % chunk
-    return chunk if chunk <= 4 * step else step
+    chunk = int(np.max(chunks[0], initial=1)) if chunks else 1
+    if step < chunk <= 4 * step:
+        return chunk
+    return step - step % min(chunk, step)
 
 
 # ----------------------------------------------------------------------- where codes go
@@ -629,11 +559,6 @@ class Sink:
         self.place = _place_of(out, (n, len(atoms)), atoms.dtype, options.sparse_output)
         self.keeps = isinstance(self.place, _Path)
         self.folder = self.place.path if isinstance(self.place, _Folder) else None
-        if self.replace and not self.keeps:
-            raise ValueError(
-                "replace belongs to the path of a file or folder, leave it out with "
-                f"an out of type {type(out).__name__}"
-            )
         _check_apart(out, inputs)
         apart = "sparse_output", "init", "return_info"  # change no code
         described = {
@@ -648,17 +573,10 @@ class Sink:
         KeyboardInterrupt says from which row to go on, and so does the OSError of a
         full disk. digest(first, stop): of these rows of X. Those before the row must be
         those whose codes a path holds, over the same atoms and with the same options.
-        Of codes without a fingerprint, from an earlier version, a start that is a
-        number goes on unchecked.
         """
         progress = core.check_flag(progress, "progress")
         if not (isinstance(start, str) and start == "resume"):
             start = core.check_integer(start, "start", 0, self.n)
-        if self.replace and start != 0:
-            raise ValueError(
-                "replace writes all rows anew, leave it out to go on from start = "
-                f"{start!r}"
-            )
         row = self._begin(start, digest) if self.keeps else start
         if row == "resume":
             raise ValueError(
@@ -673,7 +591,7 @@ class Sink:
                     height = codes.shape[0]
                     self.fingerprint.add(added)
                     if height and not isinstance(codes, Written):
-                        self.place.write(row, codes, self.fingerprint.text())
+                        self.place.write(row, codes, self.fingerprint, added)
                     row += height
                     move(height)
             except KeyboardInterrupt:
@@ -695,51 +613,39 @@ class Sink:
     def _begin(self, start, digest):
         """The row of start, once all before it are compared and the path is ready."""
         row, whole, text = self.place.find(start)
-        rule = "out must hold codes of the same subspaces, atoms and options to resume"
         if row == 0 and not self.replace:
             self._check_nothing_is_lost(digest)
-        elif row > 0 and not text and start == "resume":
-            raise ValueError(
-                f"{rule}, with a fingerprint that tells of them: {self.place.path} is "
-                f"of an earlier version of this toolkit, start = {whole} goes on "
-                "unchecked"
-            )
         elif row > 0:
-            self._check_same(row, whole, text, rule, digest)
-        self.place.begin(row, self.fingerprint.text())
+            self._check_same(row, whole, text, RESUMED_CODES, digest)
+        self.place.begin(row, self.fingerprint)
         return row
 
     def _check_nothing_is_lost(self, digest):
         """ValueError if the path holds anything but codes of the same problem."""
-        held = self.place.described()
-        if held is None:
-            return
+        path = self.place.path
         rule = "codes of the same subspaces, atoms and options need no replace"
         try:
+            if self.place.is_empty():
+                return
             whole, text = self.place.rows("resume")
-            if whole > self.n:
-                raise ValueError(f"{rule}: they have {self.n} rows")
-            if not text:
-                raise ValueError("there is no fingerprint that tells of what they are")
+            if not 0 < whole <= self.n:
+                raise ValueError(f"{rule}: they have {self.n} rows, {path} has {whole}")
             self._check_same(0, whole, text, rule, digest)
         except ValueError as error:
             raise ValueError(
                 "out must be a path that holds nothing to lose, unless replace=True: "
-                f"{self.place.path} holds {held} ({error})"
+                f"{error}"
             ) from None
 
     def _check_same(self, row, whole, text, rule, digest):
-        """ValueError unless the whole rows with this fingerprint, if there is one, are
-        of the same problem.
+        """ValueError unless the whole rows with this fingerprint are of the same problem.
 
         Adds the digest of those before the row.
         """
         path = self.place.path
-        if text:
-            self.fingerprint.check(text, rule, path)
+        self.fingerprint.check(text, rule, path)
         self.fingerprint.add(digest(0, row))
-        if text:
-            self.fingerprint.check(text, rule, path, digest(row, whole))
+        self.fingerprint.check(text, rule, path, digest(row, whole))
 
 
 def _place_of(out, shape, dtype, sparse):
@@ -747,13 +653,7 @@ def _place_of(out, shape, dtype, sparse):
     if callable(out):
         return _Function(out)
     if isinstance(out, (str, bytes, os.PathLike)):
-        path = check_path(out, "out")
-        if os.path.exists(path) and os.path.isdir(path) != sparse:
-            raise ValueError(
-                "out must be the path of a folder with sparse_output=True, else of a "
-                f"file, got {path}"
-            )
-        return (_Folder if sparse else _File)(path, shape, dtype)
+        return (_Folder if sparse else _File)(check_path(out, "out"), shape, dtype)
     if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
         raise TypeError(
             "out must be a path, an array or a function (row, codes), got "
@@ -773,10 +673,6 @@ def _place_of(out, shape, dtype, sparse):
         raise TypeError(
             f"out must have a dtype that holds codes of {dtype}, got {held}"
         )
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ValueError(
-            "out must be an array that can be written to, got one that is read-only"
-        )
     return _Function(
         lambda row, codes: out.__setitem__(slice(row, row + len(codes)), codes)
     )
@@ -788,17 +684,14 @@ def _check_apart(out, inputs):
     for name, array in inputs.items():
         own = _path_of(array)
         if path and own:
-            there = os.path.exists(path) and os.path.exists(own)
-            if there and os.path.samefile(path, own):
+            within = os.path.isdir(own) and os.path.commonpath([path, own])
+            if path == own or within in (path, own):
                 raise ValueError(
-                    f"out must be another file than that of {name}, got {path}"
+                    f"out must lie apart from the file or store of {name}, {own}, got "
+                    f"{path}"
                 )
-            if os.path.isdir(own) and os.path.commonpath([path, own]) in (path, own):
-                raise ValueError(
-                    f"out must lie apart from the store of {name}, {own}, got {path}"
-                )
-        arrays = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
-        if arrays and np.shares_memory(out, array):
+        both = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
+        if both and np.shares_memory(out, array):
             raise ValueError(f"out must share no memory with {name}, got a view of it")
 
 
@@ -823,22 +716,18 @@ def _path_of(array):
 class _Function(namedtuple("_Function", "out")):
     """A function (row, codes) that takes codes as they come."""
 
-    def write(self, row, codes, text):
+    def write(self, row, codes, fingerprint, added):
         self.out(row, codes)
 
 
 class _Path(namedtuple("_Path", "path shape dtype")):
     """A path that codes (n, N) of a type are written to, and resumed.
 
-    described() says what would be lost if it was written anew, None if there is
-    nothing.
+    is_empty(): would nothing be lost if it was written anew?
     """
 
     def find(self, start):
-        """The row to begin at, the rows that are whole, and their fingerprint.
-
-        The fingerprint is "" if there is none.
-        """
+        """The row to begin at, the rows that are whole, and their fingerprint."""
         there = start != 0 and os.path.exists(self.path)
         whole, text = self.rows(start) if there else (0, "")
         if start != "resume" and start > whole or whole > self.shape[0]:
@@ -855,20 +744,18 @@ class _File(_Path):
     It has a header of constant length, which says how many rows are whole and, in a
     comment, their fingerprint."""
 
-    def described(self):
-        if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
-            return None
-        try:
-            shape = load_codes(self.path).shape
-        except ValueError:
-            return f"{os.path.getsize(self.path)} bytes that are no whole codes"
-        return f"codes {shape}" if shape[0] else None
+    def is_empty(self):
+        if not os.path.exists(self.path):
+            return True
+        with open(self.path, "rb") as file:
+            header = file.read(HEADER_LENGTH)
+        return not header or header.startswith(MAGIC) and b"'shape': (0, " in header
 
     def rows(self, start):
         with open(self.path, "rb") as file:
             header = file.read(HEADER_LENGTH)
         length = os.path.getsize(self.path)
-        found = re.search(rb"'shape': \((\d+), \d+\)} ?#?([0-9a-f ]*)\n", header)
+        found = re.search(rb"'shape': \((\d+), \d+\)} #([0-9a-f ]*)\n", header)
         n = int(found[1]) if found else 0
         text = found[2].decode().strip() if found else ""
         if header != self._header(n, text):
@@ -883,21 +770,22 @@ class _File(_Path):
             )
         return n, text
 
-    def begin(self, row, text):
+    def begin(self, row, fingerprint):
+        header = self._header(row, fingerprint.text())
         if row == 0:  # whoever has mapped the file that was there keeps it
-            write_whole(self.path, lambda file: file.write(self._header(0, text)))
+            write_whole(self.path, lambda file: file.write(header))
             return
         with open(self.path, "r+b") as file:
-            file.write(self._header(row, text))
+            file.write(header)
             _to_disk(file)
 
-    def write(self, row, codes, text):
+    def write(self, row, codes, fingerprint, added):
         with open(self.path, "r+b") as file:
             file.truncate(self._offset(row))  # what was not whole
             file.seek(self._offset(row))
             file.write(np.ascontiguousarray(codes))
             _to_disk(file)
-        self.begin(row + len(codes), text)
+        self.begin(row + len(codes), fingerprint)
 
     def _offset(self, row):
         return HEADER_LENGTH + row * self.shape[1] * self.dtype.itemsize
@@ -908,35 +796,26 @@ class _File(_Path):
             "fortran_order": False,
             "shape": (n, self.shape[1]),
         }
-        text = f"{fields} #{text}" if text else f"{fields}"
-        text = text.ljust(HEADER_LENGTH - 11) + "\n"
-        return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+        text = f"{fields} #{text}".ljust(HEADER_LENGTH - 11) + "\n"
+        return MAGIC + len(text).to_bytes(2, "little") + text.encode()
 
 
 class _Folder(_Path):
-    """A folder of parts: CSR arrays of consecutive rows.
+    """A folder of parts: CSR arrays of consecutive rows, each with its fingerprint."""
 
-    Each has the fingerprint of the rows up to its end.
-    """
-
-    def described(self):
-        parts = _rows_of_parts(self.path) if os.path.isdir(self.path) else []
-        if not parts:
-            return None
-        try:
-            codes, _ = _read_part(self.path, parts[-1])
-        except (OSError, ValueError):
-            return f"{len(parts)} parts of codes, of which some cannot be read"
-        n = parts[-1] + codes.shape[0]
-        return f"codes ({n}, {codes.shape[1]})" if n else None
+    def is_empty(self):
+        parts = _rows_of_parts(self.path)
+        return not parts or parts == [0] and _read_part(self.path, 0)[0].shape[0] == 0
 
     def rows(self, start):
         n = 0
-        text = ""
+        samples = 0
+        problem = ""
         stop = math.inf if start == "resume" else start
-        for row, codes, text_of_part in _parts_until_a_gap(self.path, stop):
+        for row, codes, text in _parts_until_a_gap(self.path, stop):
             n = row + codes.shape[0]
-            text = _joined_text(text, text_of_part)
+            problem, _, digest = text.rpartition(" ")
+            samples += int(digest, 16)
             if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
                 raise ValueError(
                     f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
@@ -947,52 +826,39 @@ class _Folder(_Path):
             raise ValueError(
                 f"start must be where a part ends, such as {n}, got {start}"
             )
-        return n, text
+        return n, f"{problem} {_shortened(samples)}"
 
-    def begin(self, row, text):
+    def begin(self, row, fingerprint):
         os.makedirs(self.path, exist_ok=True)
         for other in reversed(_rows_of_parts(self.path)):
             if other >= row:
                 os.unlink(_name(self.path, other))
         if row == 0:  # what is there can be read before, and without, the first rows
             empty = scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype)
-            self.write(0, empty, text)
+            self.write(0, empty, fingerprint, 0)
 
-    def write(self, row, codes, text):
-        write_part(self.path, row, codes, text)
+    def write(self, row, codes, fingerprint, added):
+        write_part(self.path, row, codes, fingerprint.text(added))
 
 
 # Stands for codes of this shape that a worker has written to the folder.
 Written = namedtuple("Written", "shape")
 
 
-def _joined_text(before, text):
-    """The fingerprint of the rows up to the end of a part.
-
-    It follows from that of the rows before. A worker, who knows no others, marks that
-    its text tells of its own rows alone.
-    """
-    key, _, own = text.partition(OWN)
-    if not own:
-        return text
-    return key + _shortened(int(before.rpartition(" ")[2] or "0", 16) + int(own, 16))
-
-
-def write_part(folder, row, codes, text=""):
+def write_part(folder, row, codes, text):
     """Write CSR codes from this row on as a part of a folder, whole or not at all.
 
-    text: of the fingerprint, if there is one.
+    text: the fingerprint of these rows.
     """
-    fingerprint = {"fingerprint": np.array(text)} if text else {}
     write_arrays(
         _name(folder, row),
         "codes",
         {
-            "shape": np.array(codes.shape),
+            "shape": codes.shape,
             "values": codes.data,
             "columns": codes.indices,
             "starts": codes.indptr,
-            **fingerprint,
+            "fingerprint": text,
         },
     )
 
@@ -1000,14 +866,11 @@ def write_part(folder, row, codes, text=""):
 def _read_part(folder, row):
     """The CSR codes of the part that begins with this row, and their fingerprint."""
     path = _name(folder, row)
-    kinds = {"shape": "i", "values": "f", "columns": "i", "starts": "i"}
-    arrays = read_arrays(path, "codes", kinds | {"fingerprint": "U"}, set(kinds))
-    with refuse_damaged(path, "codes"):
-        shape = tuple(core.check_integer(n, "shape", 0) for n in arrays["shape"])
-        content = arrays["values"], arrays["columns"], arrays["starts"]
-        codes = scipy.sparse.csr_array(content, shape=shape)
-        codes.check_format()
-    return codes, str(arrays.get("fingerprint", ""))
+    kinds = dict(shape="i", values="f", columns="i", starts="i", fingerprint="U")
+    arrays = read_arrays(path, "codes", kinds, kinds)
+    content = arrays["values"], arrays["columns"], arrays["starts"]
+    codes = scipy.sparse.csr_array(content, shape=tuple(arrays["shape"].tolist()))
+    return codes, str(arrays["fingerprint"])
 
 
 def _parts_until_a_gap(path, stop=math.inf):
@@ -1026,8 +889,7 @@ def _name(folder, row):
 
 def _rows_of_parts(folder):
     """The first rows of the parts in a folder, ascending."""
-    matches = [PART.fullmatch(name) for name in os.listdir(folder)]
-    return sorted(int(match[1]) for match in matches if match)
+    return sorted(int(path.stem) for path in Path(folder).glob(PART))
 
 
 # ---------------------------------------------------------------------------- resuming
@@ -1051,8 +913,9 @@ class Fingerprint:
     """
 
     def __init__(self, options: object, atoms: np.ndarray | None = None) -> None:
-        described = json.dumps(_describe(options)).encode()
-        self.options = hashlib.blake2b(described).hexdigest()[:SHORT]
+        self.options = hashlib.blake2b(
+            json.dumps(_describe(options)).encode()
+        ).hexdigest()[:SHORT]
         self.atoms = _shortened(0 if atoms is None else digest_rows(atoms))
         self.samples = 0
 
@@ -1061,12 +924,10 @@ class Fingerprint:
         self.samples += digest
         return self
 
-    def text(self) -> str:
-        return f"{self.options} {self.atoms} {_shortened(self.samples)}"
-
-    def text_of_part(self, digest: int) -> str:
-        """The text for a part of a folder that is written apart from those before it."""
-        return f"{self.options} {self.atoms} {OWN}{_shortened(digest)}"
+    def text(self, digest: int | None = None) -> str:
+        """The fingerprint so far, or that of rows with this digest alone."""
+        samples = self.samples if digest is None else digest
+        return f"{self.options} {self.atoms} {_shortened(samples)}"
 
     def check(self, text: str, rule: str, path: str, rest: int | None = None) -> None:
         """ValueError, which names the difference, unless path has this fingerprint.
@@ -1087,10 +948,8 @@ def digest_rows(rows: np.ndarray, first: int = 0) -> int:
     """Sum of the BLAKE2b digests of rows (n, ...), each with its place first + i."""
     total = 0
     for place, row in enumerate(rows, first):
-        salt = place.to_bytes(16, "little")
-        digest = hashlib.blake2b(
-            np.ascontiguousarray(row).data, digest_size=16, salt=salt
-        )
+        row = np.ascontiguousarray(row).data
+        digest = hashlib.blake2b(row, digest_size=16, salt=place.to_bytes(16, "little"))
         total += int.from_bytes(digest.digest(), "little")
     return total
 
@@ -1144,8 +1003,11 @@ class Checkpoint:
     def write(self, arrays: Mapping[str, ArrayLike]) -> None:
         """Replace the file to write to, if there is one, by these arrays."""
         if self.checkpoint is not None:
-            key = np.array(self.fingerprint.text())
-            write_arrays(self.checkpoint, "checkpoint", {"key": key, **arrays})
+            write_arrays(
+                self.checkpoint,
+                "checkpoint",
+                {"key": self.fingerprint.text(), **arrays},
+            )
 
     def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
         """The named arrays of the file to read from, if its options are the same.
@@ -1155,12 +1017,6 @@ class Checkpoint:
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")
         self.found = str(arrays.pop("key"))
-        if len(self.found.split()) != 3:
-            raise ValueError(
-                "resume must be a checkpoint with a fingerprint of its samples: "
-                f"{self.resume} is of an earlier version of this toolkit, or damaged; "
-                "its atoms, in np.load(resume)['atoms'], can be given as init"
-            )
         self.fingerprint.check(self.found, RESUMED, self.resume)
         return arrays
 
@@ -1188,15 +1044,7 @@ def _describe(option):
     return f"{named.__module__}.{named.__qualname__}"
 
 
-# NumPy's, with the name and the largest value of a place in a buffer, which NumPy does
-# not check
-GENERATORS = {
-    "MT19937": {"pos": 624},
-    "PCG64": {},
-    "PCG64DXSM": {},
-    "Philox": {"buffer_pos": 4},
-    "SFC64": {},
-}
+GENERATORS = "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"  # NumPy's
 
 
 def as_json(content: object) -> np.ndarray:
@@ -1227,69 +1075,41 @@ def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]
 def read_generator(text: np.ndarray) -> np.random.Generator:
     """The Generator, one of NumPy's, whose state this is as JSON.
 
-    ValueError if it is none.
     >>> import numpy as np
     >>> from grassmann_sc import files
     >>> text = files.as_json(np.random.default_rng(0).bit_generator.state)
     >>> files.read_generator(text).random() == np.random.default_rng(0).random()
     True
     """
-    try:
-        state = json.loads(str(text))
-        places = GENERATORS[state["bit_generator"]]
-        bits = getattr(np.random, state["bit_generator"])()
-        flat = state | state["state"]
-        known = all(0 <= flat[name] <= most for name, most in places.items())
-        if known:  # NumPy took others once, and raises now
-            bits.state = state
-            known = json.loads(str(as_json(bits.state))) == state
-    except Exception as error:  # whatever JSON or NumPy makes of other states
-        raise ValueError(
-            f"rng must be the state of a generator of NumPy's, got another "
-            f"({type(error).__name__})"
-        ) from None
-    if not known:
-        raise ValueError(
-            "rng must be the state of a generator of NumPy's, got one that none has"
-        )
+    state = json.loads(str(text))
+    kind = core.check_choice(state["bit_generator"], "rng", *GENERATORS)
+    bits = getattr(np.random, kind)()
+    bits.state = state
     return np.random.Generator(bits)
 
 
 # --------------------------------------------------------------------------- interrupts
 
-# The signals that Python can handle, Ctrl-C last.
-SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
-
 
 def uninterrupted(job):
     """Run job whole or not at all: Ctrl-C waits until it is done.
 
-    So does every other signal that has a handler in Python. A signal that comes before
-    job begins may leave it not begun. Those that come while it runs are handled once at
-    its end, however many came. In other threads than the main one job just runs: Python
-    handles no signals there. An error that job itself raises ends it halfway.
+    A Ctrl-C that comes before job begins may leave it not begun. Those that come while
+    it runs are handled once at its end, however many came. In other threads than the
+    main one job just runs: Python handles no signals there. An error that job itself
+    raises ends it halfway.
     """
-    if threading.current_thread() is not threading.main_thread():
+    handler = signal.getsignal(signal.SIGINT)
+    elsewhere = threading.current_thread() is not threading.main_thread()
+    if elsewhere or not callable(handler):
         return job()
-    for number in SIGNALS:
-        if callable(signal.getsignal(number)):
-            job = functools.partial(_before_signal, number, job)
-    return job()
-
-
-def _before_signal(number, job):
-    """job(), then the handler of the signal, if it came meanwhile.
-
-    Python handles what came up to a call of signal.signal before that call exchanges
-    the handler. So a handler that raises leaves job not begun, or done and the handler
-    restored.
-    """
-    handler = signal.getsignal(number)
     came = []  # (number, frame) as Python gives them: the number is an int
+    # Python handles what came up to a call of signal.signal before that call exchanges
+    # the handler: one that raises leaves job not begun, or done and itself restored
     try:
-        signal.signal(number, lambda *given: came.append(given))
+        signal.signal(signal.SIGINT, lambda *given: came.append(given))
         return job()
     finally:
-        signal.signal(number, handler)
+        signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[0])

@@ -12,13 +12,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
-import gc
 import itertools
 import math
 import os
 import re
 import warnings
-import zlib
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -79,10 +77,6 @@ LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
 # a video with less of the frames that it announces; some containers miscount a few
 CUT_OFF = 0.9
 MOST_POINTS = 24  # of an LBP, the largest number in its source
-MATLAB_HEADER = 128  # bytes
-MATLAB_MATRIX = 14  # an element of elements
-MATLAB_PACKED = 15  # and the type of a compressed one
-MATLAB_TYPES = {*range(1, 8), 9, 12, 13, MATLAB_MATRIX, MATLAB_PACKED, 16, 17, 18}
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 
@@ -129,8 +123,8 @@ def read_frames(
     path: a folder of images of one frame each, in the natural order of their names (2
         before 10); an image file of one or more frames; an .npy, .npz or .mat file with
         an array (n_frames, d), (n_frames, height, width[, 3 or 4]); a .csv or .tsv
-        table with a row a time step; anything else is decoded as a video (needs imageio
-        with PyAV: pip install "imageio[pyav]")
+        table with a row a time step; anything else is decoded as a video (needs PyAV:
+        pip install av)
     grey: luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
         height, width, 3)
     size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
@@ -230,12 +224,11 @@ def contents(folder):
     A video, an array, and an image file of several frames are clips. Tables are clips
     where nothing else is: beside clips or images they tell something about these. Image
     files of one frame are not: all of a folder together are the frames of one clip.
-    Their headers tell them apart; a .gif or .tif without a legible one is taken for what
-    the others in the folder are. A folder that holds images beside clips is no clip.
+    Their headers tell them apart; a .gif or .tif without a legible one is a clip, whose
+    reading says what is wrong. A folder that holds images beside clips is no clip.
     Hidden files are passed over, and links to where the folder lies.
     """
     found = Contents([], [], [])
-    doubtful = []
     tables = []
     for path in visible(folder):
         suffix = path.suffix.lower()
@@ -246,14 +239,10 @@ def contents(folder):
         elif suffix in TABLES:
             tables.append(path)
         elif suffix in STACKS:
-            several = _holds_several(path)
-            {None: doubtful, True: found.clips, False: found.images}[several].append(
-                path
-            )
+            several = _holds_several(path, path.lstat().st_mtime_ns)
+            (found.clips if several else found.images).append(path)
         elif suffix in IMAGES:
             found.images.append(path)
-    beside = found.images if found.images and not found.clips else found.clips
-    beside.extend(doubtful)
     if not found.clips and not found.images:
         found.clips.extend(tables)
     found.images.sort(key=lambda file: checks.natural_order(file.name))
@@ -265,25 +254,16 @@ def visible(folder):
 
     Hidden files are left out, and links to the folder that they lie in.
     """
-    here = os.path.realpath(folder)
+    here = Path(folder).resolve()
     return sorted(
         path
         for path in Path(folder).iterdir()
-        if not path.name.startswith(".") and not _leads_back(path, here)
+        if not path.name.startswith(".")
+        and not (path.is_symlink() and here.is_relative_to(os.path.realpath(path)))
     )
 
 
-def _leads_back(path, here):
-    """Is this a link to the folder that it is in, or to one that holds this folder?"""
-    if not path.is_symlink():
-        return False
-    target = os.path.realpath(path)
-    return here == target or here.startswith(os.path.join(target, ""))
-
-
 def _existing(path):
-    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-        raise TypeError(f"path must be a path, got {path!r}")
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -306,8 +286,10 @@ def _chooser(every, at_most, evenly):
     return functools.partial(
         pick,
         every=core.check_integer(every, "every", 1),
-        at_most=_count_or_none(at_most, "at_most"),
-        evenly=_count_or_none(evenly, "evenly"),
+        at_most=at_most
+        if at_most is None
+        else core.check_integer(at_most, "at_most", 1),
+        evenly=evenly if evenly is None else core.check_integer(evenly, "evenly", 1),
     )
 
 
@@ -360,28 +342,20 @@ def _images_of(folder):
     return found.images
 
 
-def _holds_several(file):
-    """Does an image file hold several frames? None if its header cannot be read."""
-    try:
-        state = _plain(file).stat()
-    except (OSError, ValueError):
-        return None
-    return _held_several(file, state.st_mtime_ns, state.st_size)
-
-
 @functools.lru_cache(2**16)
-def _held_several(file, time, size):
-    """The same of a file that was last changed at this time.
+def _holds_several(file, time):
+    """Does an image file hold several frames, or has it no header that can be read?
 
-    It is kept, as a folder is looked at repeatedly.
+    It is kept for the file that was last changed at this time, as a folder is looked at
+    repeatedly.
     """
     from PIL import Image  # matplotlib brings it
 
     try:
-        with Image.open(file) as image:
+        with Image.open(_plain(file)) as image:
             return getattr(image, "is_animated", False)
     except Exception:  # whatever a decoder raises on a stranger's file
-        return None
+        return True
 
 
 def _image_shapes(file):
@@ -418,8 +392,10 @@ def _image_frames(file, first=0):
 
 
 def _no_image(file, i, error):
-    reason = str(error) or type(error).__name__
-    return ValueError(f"{file}: frame {i} cannot be read as an image: {reason}")
+    return ValueError(
+        f"{file}: frame {i} cannot be read as an image: "
+        f"{str(error) or type(error).__name__}"
+    )
 
 
 def _plain_mode(page):
@@ -439,70 +415,44 @@ def _video_shape(path):
     """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    needs = f"{path}: videos need imageio with PyAV"
-    checks.import_extra("imageio.v3", needs, '"imageio[pyav]"')
-    av = checks.import_extra("av", needs, '"imageio[pyav]"')
+    av = checks.import_extra("av", f"{path}: videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
-            streams = container.streams.video
-            # a file that ends before it names its streams has none at all
-            if not streams:
-                raise ValueError(
-                    "no video stream"
-                    if len(container.streams)
-                    else "not a video, or cut short"
-                )
-            shape = streams[0].codec_context.height, streams[0].codec_context.width
-            n_frames = streams[0].frames or None
-    except OSError:
-        raise
-    except (av.error.InvalidDataError, EOFError) as error:
+            found = [
+                (one.frames or None, one.codec_context.height, one.codec_context.width)
+                for one in container.streams.video
+            ]
+    except (EOFError, ValueError) as error:  # FFmpeg's are among them
         raise ValueError(f"{path}: not a video, or cut short") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    if 0 in shape:
+    if not found:
+        raise ValueError(f"{path}: not a video, or cut short: no video stream")
+    if 0 in found[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    return n_frames, *shape
+    return found[0]
 
 
 def _video_frames(path, grey):
     _video_shape(path)  # says what is wrong with a header
-    import imageio.v3 as imageio
+    import av
+    from av.video.reformatter import VideoReformatter
 
     i = 0
+    # its threads end with it; those of PyAV's own live on, and stop a later fork
+    reformatter = VideoReformatter()
     try:
-        video = imageio.imopen(path, "r", plugin="pyav")
-        try:
-            for image in video.iter(format="gray" if grey else "rgb24"):
-                yield image
+        with av.open(str(path)) as container:
+            for frame in container.decode(video=0):
+                image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
+                yield image.to_ndarray()
                 i += 1
             # 0 where the container does not say
-            announced = video.properties(index=...).n_images
-            if i < CUT_OFF * announced:
-                raise EOFError(f"the file is cut off, it announces {announced} frames")
-        finally:
-            # each of these collects garbage, longer than decoding
-            with _little_to_collect():
-                video.close()
-                del video
+            announced = container.streams.video[0].frames
+        if i < CUT_OFF * announced:
+            raise EOFError(f"the file is cut off, it announces {announced} frames")
     except Exception as error:  # whatever a decoder raises on a stranger's file
         raise ValueError(
             f"{path}: frame {i} cannot be decoded as a video: {error}"
         ) from error
-
-
-@contextlib.contextmanager
-def _little_to_collect():
-    """Garbage collection leaves out what is there already."""
-    # else another thread's, or somebody's who keeps it so
-    ours = gc.get_freeze_count() == 0
-    if ours:
-        gc.freeze()
-    try:
-        yield
-    finally:
-        if ours:
-            gc.unfreeze()
 
 
 # ---------------------------------------------------------------------------- arrays
@@ -535,8 +485,9 @@ def _unreadable(path):
     except Avoidable as error:
         raise Avoidable(f"{path}: {error.what}", error.argument, error.value) from error
     except Exception as error:
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{path}: cannot be read: {reason}") from error
+        raise ValueError(
+            f"{path}: cannot be read: {str(error) or type(error).__name__}"
+        ) from error
 
 
 def _check_array(path, shape, dtype):
@@ -555,16 +506,10 @@ def _check_array(path, shape, dtype):
 def _array(path, key):
     """The array of an .npy, .npz or .mat file, that of this name if there are several."""
     if path.suffix.lower() == ".npy":
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("it is an archive of arrays, whose name must end in .npz")
-        return array
+        return np.lib.format.open_memmap(path, mode="r")
     if path.suffix.lower() == ".npz":
         with np.load(path, allow_pickle=False) as file:
-            array = file[_array_name(file.files, key)]
-        if not isinstance(array, np.ndarray):
-            raise ValueError("a part of it is not an array")
-        return array
+            return np.asarray(file[_array_name(file.files, key)])
     import scipy.io
 
     name, _ = _matlab_variable(path, key)
@@ -596,66 +541,18 @@ def _packed_header(path, key):
         with file.zip.open(
             name if name in file.zip.namelist() else f"{name}.npy"
         ) as member:
-            try:
-                version = np.lib.format.read_magic(member)
-            except ValueError:
-                raise ValueError("a part of it is not an array") from None
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, _, dtype = read(member)
+            np.lib.format.read_magic(member)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
     return shape, dtype
 
 
 def _matlab_variable(path, key):
-    """The name and the shape of that variable of a checked .mat file."""
+    """The name and the shape of that variable of a .mat file."""
     import scipy.io
 
-    _check_elements(path)
-    try:
-        shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
-    except NotImplementedError:
-        raise ValueError(
-            "files of MATLAB 7.3 (HDF5) are not supported, save it with -v7"
-        ) from None
+    shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
     name = _array_name([*shapes], key)
     return name, shapes[name]
-
-
-def _check_elements(path):
-    """Check that elements of a MATLAB file (version 5) have known types and lengths.
-
-    Each must end within its parent. SciPy's reader takes both as they come, and other
-    types end the process.
-    """
-    data = path.read_bytes()
-    order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
-    if order is None or 1 not in (data[124], data[125]):
-        return  # another version, whose reader errs on its own
-
-    def walk(data, pad):
-        at = 0
-        while at < len(data):
-            kind = int.from_bytes(data[at : at + 4], order)
-            size = int.from_bytes(data[at + 4 : at + 8], order)
-            start = at + 8
-            # a small element, whose data follow its type and size at once
-            if kind >> 16:
-                size = kind >> 16
-                kind &= 0xFFFF
-                start = at + 4
-            if kind not in MATLAB_TYPES or start + size > len(data):
-                raise ValueError("it is damaged: an element is of no type or too long")
-            at = start + size
-            if kind == MATLAB_PACKED:
-                walk(zlib.decompress(data[start:at]), 1)
-            elif kind == MATLAB_MATRIX:
-                walk(data[start:at], 8)
-            at += -at % pad
-
-    walk(memoryview(data)[MATLAB_HEADER:], 1)
 
 
 def _array_name(names, key):
@@ -920,20 +817,9 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     feature = checks.import_extra(
         "skimage.feature", "hog needs scikit-image", "scikit-image"
     )
-    try:
-        rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
-    except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
-        raise ValueError(
-            "options must fit skimage.feature.hog and frames of "
-            f"{frames.shape[1:]}, got {options}: {error}"
-        ) from error
-    rows = np.stack(rows).astype(np.float64, copy=False)
-    if not np.isfinite(rows).all():
-        raise ValueError(
-            "frames must have gradients whose squares are within float64, got pixels "
-            f"up to {np.abs(frames).max():g}"
-        )
-    return rows
+    rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+    # squares of gradients may overflow
+    return core.finite_array(np.stack(rows).astype(np.float64), "hog(frames)")
 
 
 def lbp(
@@ -964,15 +850,7 @@ def lbp(
     feature = checks.import_extra(
         "skimage.feature", "local_binary_pattern needs scikit-image", "scikit-image"
     )
-    if not isinstance(method, str) or method not in (
-        "nri_uniform",
-        "uniform",
-        "default",
-        "ror",
-    ):
-        raise ValueError(
-            f"method must be one of nri_uniform, uniform, default, ror, got {method!r}"
-        )
+    core.check_choice(method, "method", "nri_uniform", "uniform", "default", "ror")
     n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
     n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2}
     radius = core.check_number(radius, "radius", above=0)
@@ -996,22 +874,14 @@ def lbp(
             ).astype(int)
             patterns = patterns[border : height - border, border : width - border]
             bins = n_bins.get(method, 2**n_points)
-            histograms.append(_cell_histograms(patterns, (rows, columns), bins))
-    return np.stack(histograms)
-
-
-def _cell_histograms(patterns, grid, n_bins):
-    """Histograms of the cells of an image of patterns: (rows columns n_bins,).
-
-    Cells come in reading order.
-    """
-    rows, columns = grid
-    histograms = [
-        np.bincount(cell.ravel(), minlength=n_bins) / cell.size
-        for band in np.array_split(patterns, rows)
-        for cell in np.array_split(band, columns, axis=1)
-    ]
-    return np.concatenate(histograms)
+            histograms.append(
+                [
+                    np.bincount(cell.ravel(), minlength=bins) / cell.size
+                    for band in np.array_split(patterns, rows)
+                    for cell in np.array_split(band, columns, axis=1)
+                ]
+            )
+    return np.reshape(histograms, (len(frames), -1))
 
 
 def lbp_top(
@@ -1047,12 +917,9 @@ def lbp_top(
     rx, ry, rt = checks.check_integers(
         radii, "radii", 3, "three integers, in x, y and t"
     )
-    length = len(frames) if length is None else core.check_integer(length, "length", 1)
+    n = len(frames)
+    length = n if length is None else core.check_integer(length, "length", 1, n)
     step = length if step is None else core.check_integer(step, "step", 1)
-    if length > len(frames):
-        raise ValueError(
-            f"length must be at most n_frames = {len(frames)}, got {length}"
-        )
     if length <= 2 * rt or frames.shape[1] <= 2 * ry or frames.shape[2] <= 2 * rx:
         raise ValueError(
             "length and frames must leave a voxel that is the radii "
@@ -1061,29 +928,16 @@ def lbp_top(
         )
     uniform = core.check_flag(uniform, "uniform")
     bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
-    counts = [
-        _plane_counts(frames[t : t + 2 * rt + 1], (rt, ry, rx), bin_of)
-        # a frame at a time keeps memory small
-        for t in range(len(frames) - 2 * rt)
-    ]
-    inner = np.lib.stride_tricks.sliding_window_view(
-        np.stack(counts), length - 2 * rt, axis=0
-    )
+    n_bins = bin_of.max() + 1
+    counts = np.empty((n - 2 * rt, 3, n_bins))
+    for t in range(len(counts)):  # a frame at a time keeps memory small
+        slab = frames[t : t + 2 * rt + 1]
+        for plane, axes in enumerate([(2, 1), (2, 0), (1, 0)]):  # XY, XT, YT of t, y, x
+            bins = bin_of[_patterns(slab, (rt, ry, rx), *axes)]
+            counts[t, plane] = np.bincount(bins, minlength=n_bins)
+    inner = np.lib.stride_tricks.sliding_window_view(counts, length - 2 * rt, axis=0)
     inner = inner[::step].sum(axis=-1)  # (n_sub_videos, 3, bins)
     return (inner / inner.sum(axis=2, keepdims=True)).reshape(len(inner), -1)
-
-
-def _plane_counts(slab, radii, bin_of):
-    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT.
-
-    Radii in t, y, x.
-    """
-    t, y, x = range(3)  # axes
-    patterns = [_patterns(slab, radii, *axes) for axes in ((x, y), (x, t), (y, t))]
-    n_bins = bin_of.max() + 1
-    return np.stack(
-        [np.bincount(bin_of[p], minlength=n_bins) for p in patterns]
-    ).astype(np.float64)
 
 
 def _patterns(slab, radii, cosine_axis, sine_axis):
@@ -1177,7 +1031,3 @@ def _aligned(body, height, width):
 
 def _check_size(size):
     return tuple(checks.check_integers(size, "size", 2, "(height, width)"))
-
-
-def _count_or_none(value, name):
-    return None if value is None else core.check_integer(value, name, 1)

@@ -91,9 +91,7 @@ def code(
            [0., 0., 1.]])
     """
     atoms = core.check_dictionary(D, "D", weighted=True)
-    plain = isinstance(start, (int, np.integer)) and start == 0
-    flags = core.check_flag(progress, "progress") or core.check_flag(replace, "replace")
-    if out is None and (flags or not plain):
+    if out is None and (start != 0 or replace or progress):
         raise ValueError(
             "start, replace and progress belong to out, leave them out without it"
         )
@@ -167,7 +165,7 @@ def _write_block(block, where, atoms, K, *, coding, folder, fingerprint):
     """Write the codes of a block as a part; what a Sink is to know of it."""
     codes, digest = _code_block(block, where, atoms, K, coding=coding, digested=True)
     if codes.shape[0]:
-        files.write_part(folder, where[1], codes, fingerprint.text_of_part(digest))
+        files.write_part(folder, where[1], codes, fingerprint.text(digest))
     return files.Written(codes.shape), digest
 
 
@@ -199,35 +197,27 @@ def gram(
     rows = _Parts(X, 2**11)
     columns = rows if D is None else _Parts(D, 2**11, name="D")
     dtype = np.result_type(rows.dtype, columns.dtype)
-    delayed = _dask().delayed
-    product = delayed(functools.partial(_gram_block, dtype=dtype), pure=False)
-    K: list = [[None] * len(columns) for _ in range(len(rows))]
-    for i, left in enumerate(rows.blocks):
-        for j, right in enumerate(columns.blocks):
-            if D is None and j <= i:
-                K[i][j] = product(*left, None, None) if i == j else K[j][i].T
-            else:
-                K[i][j] = product(*left, *right)
+    job = functools.partial(_gram_block, dtype=dtype, symmetric=D is None)
+    product = _dask().delayed(job, pure=False)
+    K = {
+        (i, j): product(*left, *right)
+        for i, left in enumerate(rows.blocks)
+        for j, right in enumerate(columns.blocks)
+        if D is not None or i <= j  # of two equal halves one
+    }
     if rows.lazy or columns.lazy:
         array = _dask().array
         blocks = [
             [
-                array.from_delayed(K[i][j], (n, N), dtype)
+                array.from_delayed(K[i, j] if (i, j) in K else K[j, i].T, (n, N), dtype)
                 for j, N in enumerate(columns.sizes)
             ]
             for i, n in enumerate(rows.sizes)
         ]
         return array.block(blocks, allow_unknown_chunksizes=True)
     out = np.empty((rows.n_rows(), columns.n_rows()), dtype)
-    places = [
-        (i, j)
-        for i in range(len(rows))
-        for j in range(i if D is None else 0, len(columns))
-    ]
     with _working(client) as client:
-        for (i, j), block in zip(
-            places, _in_order(client, (K[i][j] for i, j in places))
-        ):
+        for (i, j), block in zip(K, _in_order(client, K.values())):
             top = rows.blocks[i][1][1]
             left = columns.blocks[j][1][1]
             out[top : top + block.shape[0], left : left + block.shape[1]] = block
@@ -236,9 +226,9 @@ def gram(
     return out
 
 
-def _gram_block(X, where_x, D, where_d, *, dtype):
+def _gram_block(X, where_x, D, where_d, *, dtype, symmetric):
     X = _bases(X, where_x).astype(dtype, copy=False)
-    if D is None:
+    if symmetric and where_x == where_d:
         return core.bases_gram(X)
     D = _bases(D, where_d, name="D").astype(dtype, copy=False)
     return core.bases_gram(*core.same_dimension(X, D, "XD"))
@@ -350,12 +340,8 @@ def gdl(
         else:
             arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
             learner.set_state(arrays, record.resume)
-            with files.refuse_damaged(record.resume, "checkpoint", "resume"):
-                costs = checks.shaped_array(arrays["costs"], "costs", ("rounds",))
-                best = checks.shaped_array(
-                    arrays["best"], "best", np.shape(learner.atoms)
-                )
-                core.check_dictionary(best, "best")
+            costs = arrays["costs"]
+            best = arrays["best"]
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
@@ -519,8 +505,6 @@ def from_paths(
         basis = functools.partial(
             _basis_of_clip, p=p, center=core.check_flag(center, "center")
         )
-    elif not callable(basis):
-        raise TypeError(f"basis must be a function of a path or None, got {basis!r}")
     first = _bases_of_clips([paths[0]], basis, None)
     shape = first.shape[1:]
     if shape[1] != p:

@@ -113,15 +113,11 @@ class Search:
         known: dict | None = None,
     ) -> None:
         self.predicts = [predict] if callable(predict) else predict
-        listed = isinstance(self.predicts, (list, tuple)) and self.predicts
-        if not (listed and all(map(callable, listed))):
+        if not self.predicts or not all(map(callable, self.predicts)):
             raise TypeError(
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
                 f"functions, got {predict!r}"
             )
-        if not (known is None or isinstance(known, dict)):
-            raise TypeError(f"known must be that of another Search, got {known!r}")
-        checks.check_sequence(y, "y", "labels")
         classes, index = core.check_labels(y, len(y), "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
@@ -157,18 +153,16 @@ class Search:
         none is left.
         """
         if not isinstance(grams, Mapping) or not grams:
-            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
             raise ValueError(
-                f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}"
+                "grams must be a dict of at least one {(kernel, p): K}, got "
+                f"{grams!r:.60}"
             )
         candidates = {
             name: self._candidate(K, f"grams[{name!r}]") for name, K in grams.items()
         }
-        end = time.perf_counter() + (
-            np.inf
-            if seconds is None
-            else core.check_number(seconds, "seconds", least=0)
-        )
+        end = math.inf
+        if seconds is not None:
+            end = time.perf_counter() + core.check_number(seconds, "seconds", least=0)
         found = None
         while found is None:
             names = [name for name in grams if name not in self.left_out]
@@ -208,28 +202,29 @@ class Search:
 
         Of all folds on which it was tried, one after another; {} if there is none.
         """
-        last = -1
-        while last + 1 < len(self.folds) and self._knows(name, last + 1):
-            last += 1
-        return self._right(name, last) if last >= 0 else {}
+        n_folds = self._n_known(name)
+        return self._right(name, n_folds) if n_folds else {}
 
-    def _right(self, name, last):
-        """Those up to the last fold."""
+    def _right(self, name, n_folds):
+        """Those of the first folds."""
         folds = [
             {
                 what: right
                 for predict in self.predicts
                 for what, right in self.known[predict, name, f].items()
             }
-            for f in range(last + 1)
+            for f in range(n_folds)
         ]
         return {
             what: np.concatenate([right[what] for right in folds]) for what in folds[0]
         }
 
-    def _knows(self, name, fold):
-        """Were all answers of the candidate of this name in a fold computed?"""
-        return all((predict, name, fold) in self.known for predict in self.predicts)
+    def _n_known(self, name):
+        """The number of folds of which all answers of a candidate were computed."""
+        n = 0
+        while all((predict, name, n) in self.known for predict in self.predicts):
+            n += 1
+        return n
 
     def _candidate(self, K, name):
         if hasattr(K, "parts"):
@@ -242,13 +237,13 @@ class Search:
         return Gram(K)
 
     def _race(self, names, candidates, end):
-        """Try the candidates fold by fold; gives (names still in, last fold, n_tried).
+        """Try the candidates fold by fold; gives (names still in, folds, n_tried).
 
         None if a candidate has to be left out.
         """
         n_tried = 0
         for f in range(len(self.folds)):
-            unknown = [name for name in names if not self._knows(name, f)]
+            unknown = [name for name in names if self._n_known(name) <= f]
             if f > 0 and unknown and time.perf_counter() > end:
                 break
             done: list = []
@@ -262,9 +257,9 @@ class Search:
                     return None
                 done.append(name)
                 n_tried += 1
-            names = self._still_in(done, f)
-            last = f
-        return names, last, n_tried
+            names = self._still_in(done, f + 1)
+            n_folds = f + 1
+        return names, n_folds, n_tried
 
     def _evaluate(self, name, candidate, f):
         missing = [
@@ -278,27 +273,28 @@ class Search:
                 for what, labels in predict(*parts, self.y[fit]).items()
             }
 
-    def _shares(self, name, last):
+    def _shares(self, name, n_folds):
         """{parameters: (n_seen,)}: the share of right answers of each set seen."""
         _, place, counts = np.unique(
-            self._asked(last), return_inverse=True, return_counts=True
+            self._asked(n_folds), return_inverse=True, return_counts=True
         )
         return {
             what: np.bincount(place, right) / counts
-            for what, right in self._right(name, last).items()
+            for what, right in self._right(name, n_folds).items()
         }
 
-    def _asked(self, last):
-        """The sets asked in the folds up to the last, one fold after another."""
-        return np.concatenate([validate for _, validate in self.folds[: last + 1]])
+    def _asked(self, n_folds):
+        """The sets asked in the first folds, one fold after another."""
+        return np.concatenate([validate for _, validate in self.folds[:n_folds]])
 
-    def _still_in(self, names, last):
-        """The names that can still win after a fold."""
+    def _still_in(self, names, n_folds):
+        """The names that can still win after so many folds."""
         best = {
-            name: max(self._shares(name, last).values(), key=np.sum) for name in names
+            name: max(self._shares(name, n_folds).values(), key=np.sum)
+            for name in names
         }
         leader = max(best.values(), key=np.sum)
-        to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
+        to_come = len(np.unique(self._asked(len(self.folds)))) - len(leader)
         return [
             name
             for name, mine in best.items()
@@ -306,21 +302,18 @@ class Search:
             <= min(SURE * np.linalg.norm(leader - mine), to_come or np.inf)
         ]
 
-    def _best(self, tried, left_out, names, last, n_tried):
+    def _best(self, tried, left_out, names, n_folds, n_tried):
         """The Choice among names; tried: candidates that count as their neighbours."""
         shares = {
             (name, what): share
             for name in names
-            for what, share in self._shares(name, last).items()
-        }
-        seen = {
-            name: [f for f in range(last + 1) if self._knows(name, f)] for name in tried
+            for what, share in self._shares(name, n_folds).items()
         }
         mean = {
             (name, what): share.mean()
-            for name, folds in seen.items()
-            if folds
-            for what, share in self._shares(name, folds[-1]).items()
+            for name in tried
+            if (n_seen := min(n_folds, self._n_known(name)))
+            for what, share in self._shares(name, n_seen).items()
         }
         merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
@@ -336,7 +329,7 @@ class Search:
         if _is_better(shares[other], shares[best]):
             best = other
         of_all = np.full((len(shares), len(self.y)), np.nan)
-        of_all[:, np.unique(self._asked(last))] = list(shares.values())
+        of_all[:, np.unique(self._asked(n_folds))] = list(shares.values())
         return Choice(
             *best,
             float(shares[best].mean()),
@@ -364,10 +357,7 @@ def check_splits(
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
     [Split(train=array([0, 3]), test=array([1]))]
     """
-    try:
-        pairs = [tuple(split) for split in splits]
-    except TypeError:
-        pairs = []
+    pairs = [*splits] if np.iterable(splits) else []
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
@@ -411,20 +401,11 @@ def shared_groups(split, groups):
 
 def _checked_part(part, n, key, name):
     """A part of a split as an array of indices."""
-    if np.ma.is_masked(part):
-        raise ValueError(f"{name} must have no masked entries, got some in {key}")
-    try:
-        index = np.asarray(part)
-    except ValueError:  # of lists of several lengths
-        index = np.empty((), object)
-    if index.shape == (0,):
+    index = core.plain_array(part, f"{name}: {key}", "hold indices, got lists of them")
+    if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
         raise ValueError(
-            f"{name} must hold at least one index in each part, got none in {key}"
-        )
-    if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must hold integers (k,) in each part, got {index.dtype} "
-            f"{index.shape} in {key}"
+            f"{name}: {key} must hold integers (k,), at least one, got {index.dtype} "
+            f"{index.shape}"
         )
     if index.min() < 0 or index.max() >= n:
         raise ValueError(
@@ -525,10 +506,6 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
             f"shares must be a dict of at least one candidate, got {shares!r}"
         )
     known = core.real_array(list(shares.values()), "shares")
-    if known.ndim != 2:
-        raise ValueError(
-            f"shares must have one shape (n,) for all candidates, got {known.shape[1:]}"
-        )
     asked = ~np.isnan(known).any(axis=0)
     if not asked.any():
         raise ValueError(
@@ -556,18 +533,14 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
     ['ape', 'bee']
     """
-    try:
-        labels = np.asanyarray(labels)  # masked ones are refused as labels
-    except ValueError:
-        raise ValueError(
-            "labels must have one length for all voters, got several"
-        ) from None
+    labels = np.asanyarray(labels)  # masked ones are refused as labels
     if labels.ndim != 2 or labels.size == 0:
         raise ValueError(
             f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
         )
-    weights = np.ones(len(labels)) if weights is None else weights
-    weights = core.finite_array(weights, "weights")
+    weights = core.finite_array(
+        np.ones(len(labels)) if weights is None else weights, "weights"
+    )
     if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
@@ -626,7 +599,7 @@ def sparse_predictions(
 
 
 def local_predictions(
-    n_neighbors: Iterable[int], rules: Sequence[str] = core.RULES_OF_CODES["local"]
+    n_neighbors: Sequence[int], rules: Sequence[str] = core.RULES_OF_CODES["local"]
 ) -> Callable:
     """predict for Search: labels by local codes, for each n_neighbors and each rule.
 
@@ -644,7 +617,7 @@ def local_predictions(
     """
     numbers = sorted(
         core.check_integer(number, "n_neighbors", 1)
-        for number in _listed(n_neighbors, "n_neighbors", "number")
+        for number in _listed(n_neighbors, "n_neighbors", "numbers")
     )
 
     def code(K_dd, K_xd, norm2):
@@ -657,14 +630,12 @@ def local_predictions(
     return _predictions("n_neighbors", numbers, rules, code)
 
 
-def _listed(values, name, one):
-    """The values as a list of at least one."""
-    if not np.iterable(values) or isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} must be a list of {one}s, got {values!r}")
-    listed = list(values)
-    if not listed:
-        raise ValueError(f"{name} must hold at least one {one}, got none")
-    return listed
+def _listed(values, name, of):
+    """The values as a list of at least one; of: what of."""
+    checks.check_sequence(values, name, of)
+    if len(values) == 0:
+        raise ValueError(f"{name} must be a list of {of}, at least one, got none")
+    return [*values]
 
 
 def _predictions(name, values, rules, code):
@@ -674,7 +645,7 @@ def _predictions(name, values, rules, code):
     """
     rules = [
         core.check_choice(rule, "rules", *core.RULES)
-        for rule in _listed(rules, "rules", "rule")
+        for rule in _listed(rules, "rules", "rules")
     ]
 
     def predict(K_dd, K_xd, y):
@@ -710,9 +681,7 @@ def nearest_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(): ['cat', 'bee', 'ape']}
     """
-    checks.check_sequence(y, "y", "labels")
     classes, index = core.check_labels(y, len(y), "y", "sets")
-    checks.shaped_array(K_dd, "K_dd", (len(index), len(index)))
     K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
     return {(): classes[index[K_xd.argmax(axis=1)]]}
 
@@ -848,7 +817,6 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
-    checks.check_sequence(labels, "labels", "labels")
     classes, index = core.check_labels(labels, len(labels))
     n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
     scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
@@ -976,10 +944,6 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     [0.5, 0.5, 0.375]
     """
     p_values = checks.shaped_array(p_values, "p_values", ("n",))
-    if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
-        raise ValueError(
-            f"p_values must be a list of numbers in [0, 1], got {p_values}"
-        )
     order = p_values.argsort(kind="stable")
     rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
     return rising.clip(max=1)[order.argsort()].astype(p_values.dtype, copy=False)

@@ -224,7 +224,7 @@ def over_product(n, folder):
         "checks": lambda: gs.check_bases(block, "X"),
         "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
         "lassos": lambda: code(K, k, P),
-        "writing": lambda: files.write_part(folder, 0, codes),
+        "writing": lambda: files.write_part(folder, 0, codes, "0 0 0"),
     }
     for call in steps.values():
         call()

@@ -590,9 +590,9 @@ def test_scikit_learns_estimator_checks_of_log_euclidean_coding(base):
 @pytest.mark.parametrize(
     "labels, message",
     [
-        (None, "requires y to be passed, but the target y is None"),
+        (None, "y must be one label a subspace, .*, got None"),
         (["one"] * 60, "y must hold at least two classes, got one class: .*one"),
-        (Y[:39], "y must have length 60, one label a subspace, got 39"),
+        (Y[:39], "y must have length 60, one for each of the subspaces, got 39"),
         (np.linspace(0, 1, 60), "Unknown label type: continuous"),
     ],
     ids=["none", "one class", "length", "continuous"],

@@ -320,9 +320,9 @@ def test_scikit_learns_estimator_checks(estimator):
 @pytest.mark.parametrize(
     "labels, message",
     [
-        (None, "requires y to be passed, but the target y is None"),
+        (None, "y must be one label a subspace, .*, got None"),
         (["one"] * 9, "y must hold at least two classes, got one class: .*one"),
-        (SEVERAL[:5], "y must have length 9, one label a subspace, got 5"),
+        (SEVERAL[:5], "y must have length 9, one for each of the subspaces, got 5"),
     ],
     ids=["none", "one class", "length"],
 )

@@ -140,9 +140,6 @@ def test_scores_left_out_are_those_that_the_method_gives(method):
     model = estimators.CodingClassifier(lam=0.1).fit(D, LABELS)
     both = model.left_out_scores()
     arguments = [Q] if method == "p_values" else []
-    for bad in (np.zeros(0), iter(both), both[:1], 1j):
-        with pytest.raises(TypeError, match="left_out must be the two arrays that"):
-            getattr(model, method)(*arguments, left_out=bad)
     with pytest.raises(ValueError, match="left_out must have shape"):
         getattr(model, method)(*arguments, left_out=[both[0][1:], both[1][1:]])
 

@@ -521,7 +521,7 @@ OTHER_D = core.random_subspaces(3, 11, 2)
 BAD_CALLS = {
     "none": (
         lambda e: e.fit(D, None),
-        "requires y to be passed, but the target y is None",
+        r"y must be one label a subspace, \(n,\), got None",
     ),
     "one class": (
         lambda e: e.fit(D, ["one"] * 40),
@@ -529,7 +529,7 @@ BAD_CALLS = {
     ),
     "length": (
         lambda e: e.fit(D, LABELS[:39]),
-        "y must have length 40, one label a subspace, got 39",
+        "y must have length 40, one for each of the subspaces, got 39",
     ),
     "continuous": (
         lambda e: e.fit(D, np.linspace(0, 1, 40)),
@@ -723,7 +723,7 @@ def test_wrong_gram_rows_are_refused():
     "options, message",
     [
         ({"atoms_per_class": 0}, "atoms_per_class must be >= 1, got 0"),
-        ({"sharpness": -1.0}, "sharpness must be positive, got -1.0"),
+        ({"sharpness": -1.0}, r"sharpness must be in \(0, .*, got -1.0"),
         ({"reg": 0}, "reg must be >= 0.0001, got 0"),
         ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
     ],

@@ -33,7 +33,6 @@ OF_ALL = {"numpy", "scipy", "numba", "checks"}
 EXTRAS = {
     "sklearn",
     "skimage",
-    "imageio",
     "av",
     "PIL",
     "tqdm",
