@@ -722,31 +722,6 @@ def test_axes_of_atoms_have_whole_numbers(N):
     assert all(value == int(value) for value in ax.get_xticks())
 
 
-@pytest.mark.parametrize("n", [8, 14, 21, 27, 28, 40, 41, 56, 60])
-def test_no_neighbours_in_a_legend_share_a_colour_or_a_marker(n):
-    points = random_subspaces(n, 20, 2, rng=0)
-    ax = plots.plot_map(projection_kernel(points), range(n))
-    looks = [
-        (to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes())
-        for c in ax.collections
-    ]
-    assert len(set(looks)) == n
-    ax.figure.canvas.draw()
-    places = [text.get_window_extent() for text in ax.get_legend().get_texts()]
-    height = places[0].height
-    for i, j in itertools.combinations(range(n), 2):
-        beside = (
-            abs(places[i].y0 - places[j].y0) < height
-            and abs(places[i].x0 - places[j].x0) < 80
-        )
-        below = (
-            abs(places[i].x0 - places[j].x0) < 2
-            and abs(places[i].y0 - places[j].y0) < 2 * height
-        )
-        if beside or below:
-            assert looks[i][0] != looks[j][0] and looks[i][1] != looks[j][1], (i, j)
-
-
 def test_accuracy_is_drawn_as_means_in_bands_over_a_logarithmic_axis():
     curves = {"gSC": {4: [90.0, 94.0], 1: [60.0, 70.0]}, "one": {2: 98.0, 1: [50.0]}}
     ax = plots.plot_accuracy(curves, "sets of a class")
