@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numba
 import numpy as np
@@ -677,7 +677,7 @@ def _linear_subspaces(sets, A, dtype):
     """Psi_i = X_i^T A_i (n, d, p), which the linear kernel has as arrays."""
     pairs = zip(sets.frames, np.split(A, sets.starts[1:-1]))
     points = [frames.T.astype(np.float64) @ basis for frames, basis in pairs]
-    return np.stack(points).astype(dtype, copy=False)
+    return np.array(points, dtype)
 
 
 def _pack_frames(kernel, frames, origin):
@@ -692,11 +692,10 @@ def _rows_contracted(kernels, X, A, rows, columns, origin, height):
 
     At most height frames at a time.
     """
-    M = len(columns.rows)
-    halves = [np.zeros((rows.stop - rows.start, A_k.shape[1], M)) for A_k in A]
-    first = X.starts[rows.start]
+    t = rows.stop - rows.start
+    halves = [np.zeros((t, A_k.shape[1], len(columns.rows))) for A_k in A]
     last = X.starts[rows.stop]
-    for at in range(first, last, height):
+    for at in range(X.starts[rows.start], last, height):
         end = min(at + height, last)
         packed = _pack_frames(kernels[0], X.rows(at, end, np.float64), origin)
         starts = np.clip(X.starts[rows.start : rows.stop + 1], at, end) - at
@@ -933,6 +932,7 @@ class _CodingProblem:
 # -------------------------------------------------------------------------- coordinates
 
 
+@dataclass(eq=False)
 class Lift:
     """Coordinates of feature space, to which gsc, glc, gdl and all classifiers apply.
 
@@ -955,30 +955,12 @@ class Lift:
            [0., 1.]])
     """
 
-    def __init__(
-        self,
-        kernel: core.AnyKernel,
-        p: int,
-        *,
-        n_landmarks: int | None = None,
-        method: str = "kmeans++",
-        rng: core.Rng = None,
-    ) -> None:
-        self.kernel = kernel
-        self.p = p
-        self.n_landmarks = n_landmarks
-        self.method = method
-        self.rng = rng
-
-    def __repr__(self) -> str:
-        given = [
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if not name.endswith("_") and name != "kernel" and value is not None
-        ]
-        fitted = hasattr(self, "factor_")
-        size = f" of {self.dimension_} coordinates" if fitted else ""
-        return f"Lift({', '.join([repr(self.kernel), *given])}){size}"
+    kernel: core.AnyKernel
+    p: int
+    _: KW_ONLY
+    n_landmarks: int | None = None
+    method: str = "kmeans++"
+    rng: core.Rng = None
 
     def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
@@ -1001,8 +983,7 @@ class Lift:
                 f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
                 f"for {sets.total} frames"
             )
-        rng = core.check_rng(self.rng)
-        Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
+        Z = _landmarks(kernel, sets, n, self.method, core.check_rng(self.rng))
         K = checks.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
@@ -1010,9 +991,8 @@ class Lift:
                 f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
                 f"{scale:.2g}"
             )
-        tol = len(Z) * np.finfo(float).eps * scale
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf(
-            (K + K.T) / 2, tol=tol, lower=1
+            (K + K.T) / 2, tol=len(Z) * np.finfo(float).eps * scale, lower=1
         )
         self.landmarks_ = Z[order[:rank] - 1]
         self.factor_ = np.tril(factor[:rank, :rank])
@@ -1041,8 +1021,11 @@ class Lift:
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
         for block in checks.batches(sets.lengths, VALUES_AT_A_TIME // r):
             first = sets.starts[block.start]
-            frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = checks.kernel_values(self.kernel_, self.landmarks_, frames)
+            values = checks.kernel_values(
+                self.kernel_,
+                self.landmarks_,
+                sets.rows(first, sets.starts[block.stop], np.float64),
+            )
             ends = sets.starts[block.start + 1 : block.stop] - first
             pairs = zip(np.split(values, ends, axis=1), bases[block])
             B = np.hstack([part @ A for part, A in pairs])  # (r, t p)
@@ -1085,16 +1068,16 @@ def _nearest_orthonormal(C, first):
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all: (n, d).
+    """n of the frames, or all: (n, d), float64.
 
     They are far from each other in feature space, or drawn uniformly.
     """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:
-        return sets.rows(0, sets.total)
+        return sets.rows(0, sets.total, np.float64)
     size = n if method == "random" else min(sets.total, max(4 * n, 4096))
     pool = np.sort(rng.choice(sets.total, size, replace=False))
-    Z = np.concatenate([sets.rows(i, i + 1) for i in pool])
+    Z = np.concatenate([sets.rows(i, i + 1, np.float64) for i in pool])
     return Z if method == "random" else _spread(kernel, Z, n, rng)
 
 

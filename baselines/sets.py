@@ -95,8 +95,10 @@ def cosine_sums(X, D, n_angles, power):
     """
     n, d, p = X.shape
     N, _, q = D.shape
+    if p > q:
+        return np.ascontiguousarray(cosine_sums(D, X, n_angles, power).T)
     symmetric = X is D
-    if power == 2 and n_angles == min(p, q):
+    if power == 2 and n_angles == p:
         return core.bases_gram(X, None if symmetric else D)
     K = np.zeros((n, N), X.dtype)
     height = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
@@ -123,44 +125,31 @@ def cosine_sums(X, D, n_angles, power):
 
 @core.jit(parts=jacobi)
 def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
-    """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1."""
-    small = min(p, q)
-    B = np.empty((small, max(p, q)))
+    """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1.
+
+    Or the product of squares; p <= q.
+    """
+    B = np.empty((p, q))
     no_turns = np.empty((0, 0))
-    cosine = np.empty(small)
+    cosine = np.empty(p)
     for i in range(start, stop):
         for j in range(out.shape[1]):
             for a in range(p):
                 for b in range(q):
-                    if p <= q:
-                        B[a, b] = C[i * p + a, j * q + b]
-                    else:
-                        B[b, a] = C[i * p + a, j * q + b]
+                    B[a, b] = C[i * p + a, j * q + b]
             jacobi.orthogonal_rows(B, no_turns)
-            for a in range(small):
-                cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], B.shape[1])))
-            out[i, j] = _leading_sum(cosine, n_angles, power)
-
-
-@core.inlined_jit
-def _leading_sum(cosine, n_angles, power):
-    """The sum of the n_angles largest cosines or squares, or the product of squares.
-
-    cosine is overwritten.
-    """
-    total = 1.0 if power == PRODUCT else 0.0
-    for a in range(n_angles):
-        largest = a
-        for b in range(a + 1, len(cosine)):
-            if cosine[b] > cosine[largest]:
-                largest = b
-        c = cosine[largest]
-        cosine[largest] = cosine[a]
-        if power == PRODUCT:
-            total *= c * c
-        else:
-            total += c if power == 1 else c * c
-    return total
+            for a in range(p):
+                cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], q)))
+            total = 1.0 if power == PRODUCT else 0.0
+            for _ in range(n_angles):
+                largest = cosine.argmax()
+                c = cosine[largest]
+                cosine[largest] = -1.0  # taken
+                if power == PRODUCT:
+                    total *= c * c
+                else:
+                    total += c if power == 1 else c * c
+            out[i, j] = total
 
 
 # -------------------------------------------------------------- mutual subspace methods
@@ -209,8 +198,7 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     D = core.check_dictionary(D, "D")
     keep = core.check_number(keep, "keep", above=0, most=1)
     vectors, values = _principal_directions(D)
-    m = max(1, round(keep * len(values)))
-    dropped = len(values) - m
+    dropped = len(values) - max(1, round(keep * len(values)))
     if dropped and core.eigenvalues_tie(
         values[::-1], dropped, values[0], len(D) * D.shape[2]
     ):
@@ -282,16 +270,14 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
 def image_bases(X, T):
     """(bases, B) of checked arguments: T^T X_i B_i = bases_i with B_i (p, min(p, m))."""
     n, d, p = X.shape
-    m = T.shape[1]
     images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
-    images = np.ascontiguousarray(images.reshape(m, n, p).transpose(1, 0, 2))
+    images = np.ascontiguousarray(images.reshape(-1, n, p).transpose(1, 0, 2))
     Q, R = np.linalg.qr(images)
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()
-    held = s > d * np.finfo(X.dtype).eps * scale  # (n, min(p, m))
-    inverse = np.divide(1, s, out=np.zeros_like(s), where=held)
-    B = Vt.swapaxes(1, 2) * inverse[:, None, :]
-    return np.matmul(Q, U) * held[:, None, :], B.astype(X.dtype, copy=False)
+    held = (s > d * np.finfo(X.dtype).eps * scale)[:, None, :]  # (n, 1, min(p, m))
+    B = Vt.swapaxes(1, 2) * held / np.where(held, s[:, None, :], 1)
+    return np.matmul(Q, U) * held, B.astype(X.dtype, copy=False)
 
 
 # -------------------------------------------------- discriminant canonical correlations
@@ -432,9 +418,8 @@ def _scatters(P, T, index, between):
     parts = [
         _pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members
     ]
-    S_w = sum(S for S, _ in parts)
-    n_within = sum(len(i) * (len(i) - 1) for i in members)
-    loss_w = sum(loss for _, loss in parts) / max(n_within, 1)
+    S_w, loss_w = (sum(part) for part in zip(*parts))
+    loss_w /= max(sum(len(i) * (len(i) - 1) for i in members), 1)
     S_b, loss_b = _pair_scatter(images, P, between)
     loss_b /= between.sum()
     return Pairs(S_w, S_b, loss_b / (loss_b + loss_w) if loss_b > 1e-10 else 0.0)
@@ -449,9 +434,8 @@ def _pair_scatter(images, P, chosen):
     < j. Directions without correlation are not matched: their part of W is 0.
     """
     N, m, p = images.shape
-    r = P.shape[1]
     rows = np.ascontiguousarray(images.swapaxes(1, 2)).reshape(N * p, m)
-    flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
+    flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(-1, N * p)  # (r, N p)
     S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
     loss = np.zeros(N)
     width = max(
@@ -556,11 +540,12 @@ def each_gda(K, labels, regs, *, n_components=None):
     )
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
     scatter = within.T @ within
-    share = np.sqrt(np.bincount(index) / len(index))
-    M = G @ (membership - share / np.sqrt(len(index)))  # numerator = M M^T
+    # numerator = M M^T
+    M = G @ (membership - np.sqrt(np.bincount(index)) / len(index))
     for reg in regs:
-        factor = scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True)
-        solution = scipy.linalg.cho_solve(factor, M)
+        solution = scipy.linalg.cho_solve(
+            scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True), M
+        )
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
         rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg

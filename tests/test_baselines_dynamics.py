@@ -259,7 +259,7 @@ def test_a_hopeless_compression_is_told_by_the_residual():
         dynamics.recover(dynamics.compress(clip, 8, 32), 4)
 
 
-@pytest.mark.parametrize("exponent", [-996, -660, 500])
+@pytest.mark.parametrize("exponent", [-400, 400])
 def test_a_recovery_scales_with_the_clip(exponent):
     """By powers of two, which are exact."""
     _, clip = noiseless(n_frames=20)
