@@ -452,11 +452,11 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     R = checks.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    scale = max(core.max_abs(F), core.max_abs(R))  # squares neither overflow nor vanish
-    error = np.linalg.norm(F / scale - R / scale)
+    peak = core.max_abs(F)  # squares of shares neither overflow nor vanish
+    error = np.linalg.norm(F / peak - R / peak)
     if error == 0:
         return math.inf
-    return 20 * math.log10(np.linalg.norm(F / scale) / error)
+    return 20 * (math.log10(np.linalg.norm(F / peak)) - math.log10(error))
 
 
 def _states(common, s, n_blocks):

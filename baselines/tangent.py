@@ -127,8 +127,7 @@ def log_euclidean_codes(
         return_info,
         sparse_output,
     )
-    grams = _tangent_grams(X, D, base, "log_euclidean_codes")
-    return code(grams.K_dd, grams.K_xd, grams.norm2)
+    return code(*_tangent_grams(X, D, base, "log_euclidean_codes"))
 
 
 def log_euclidean_classify(
@@ -266,9 +265,7 @@ def intrinsic_codes(
         else:
             found = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
-        n_right += np.count_nonzero(
-            least_cosine <= intrinsic.right_angle_cosine(X.dtype, p)
-        )
+        n_right += np.sum(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     variants.warn_late("intrinsic", late, gap, max_iter)
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
@@ -296,26 +293,21 @@ def intrinsic_classify(
 
 def _least_squares_of_tile(C, x, atoms, pairs):
     """_affine_lassos for lambda = 0: the y of least norm among the minimisers."""
-    t = len(C)
     factors, _, least_cosine = log_factors(C)
     grams = (_log_gram(*both, atoms, pairs) for both in zip(factors, x))
     codes, gap = zip(*map(_affine_least_squares, grams))
-    codes = np.stack(codes)
-    return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
+    return codes, gap, 0, False, least_cosine
 
 
 def _affine_least_squares(G):
     """The least-norm minimiser y of y^T G y with sum_j y_j = 1, and its gap."""
-    N = len(G)
     values, vectors = np.linalg.eigh((G + G.T) / 2)
-    null = values <= 1e-13 * N * values[-1]
+    null = values <= 1e-13 * len(G) * values[-1]
     ones = vectors.sum(axis=0)  # of the eigenvectors
     share = ones[null] @ ones[null]  # squared norm of 1 projected on the null space
-    if share > 1e-12 * N:
-        y = vectors[:, null] @ (ones[null] / share)
-    else:
-        y = vectors[:, ~null] @ (ones[~null] / values[~null])
-        y /= y.sum()
+    kept = null if share > 1e-12 * len(G) else ~null
+    y = vectors[:, kept] @ (ones / np.where(null, 1, values))[kept]
+    y /= y.sum()
     g = G @ y
     return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
 
@@ -381,16 +373,14 @@ def _log_column(logs, j, column):
     """column[i] = <log_X(D_i), log_X(D_j)> for all i."""
     A, B, _, atoms, pairs, by_vectors = logs
     p, N, _ = atoms.shape
-    for i in range(N):
-        column[i] = 0.0
+    column[:] = 0.0
     if by_vectors:
         _log_column_by_vectors(logs, j, column)
         return
     part = np.empty(N)
     for a in range(p):
         for b in range(p):
-            for i in range(N):
-                part[i] = 0.0
+            part[:] = 0.0
             for c in range(p):  # (D_i^T D_j A_j)[a, b]
                 core.axpy(A[c, b, j], pairs[c, j, a], part, N)
             for i in range(N):
@@ -407,8 +397,7 @@ def _log_column_by_vectors(logs, j, column):
     p, N, d = atoms.shape
     h = np.empty(d)  # a column of H
     for b in range(p):
-        for k in range(d):
-            h[k] = 0.0
+        h[:] = 0.0
         for a in range(p):
             core.axpy(A[a, b, j], atoms[a, j], h, d)
             core.axpy(-B[a, b, j], x[a], h, d)
@@ -547,9 +536,7 @@ def _without_rounding(H):
 def _clipped(H, bound):
     """The nearest matrices to H (N, d, p) whose singular values are at most the bound."""
     left, s, right = np.linalg.svd(H, full_matrices=False)
-    short = s.max(axis=1, initial=0) <= bound
-    nearest = np.matmul(left * np.minimum(s, bound)[:, None, :], right)
-    return np.where(short[:, None, None], H, nearest)
+    return np.matmul(left * np.minimum(s, bound)[:, None, :], right)
 
 
 def _update_tangents(H, tangents, codes, bound):
@@ -795,8 +782,8 @@ def _complete(T, k):
     best = 0.0
     trial = np.empty(p)
     for e in range(p):  # from each axis
-        for a in range(p):
-            trial[a] = 1.0 if a == e else 0.0
+        trial[:] = 0.0
+        trial[e] = 1.0
         for _ in range(2):
             for j in range(p):
                 square = core.dot(T[j], T[j], p)

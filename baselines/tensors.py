@@ -94,8 +94,8 @@ def mode_bases(
     [(4, 48, 2), (4, 80, 2), (4, 60, 2)]
     """
     clips = check_tensor(clips, "clips")
-    wanted = check_ranks(p, clips.shape[1:])
-    return [_right_factors(clips, k, wanted[k]) for k in range(3)]
+    ranks = check_ranks(p, clips.shape[1:])
+    return [_right_factors(clips, k, rank) for k, rank in enumerate(ranks)]
 
 
 def _right_factors(clips, k, p):
@@ -395,25 +395,18 @@ def _divide(L, B, out):
 
 @core.inlined_jit
 def _fit(L, G, other, transposed, out):
-    """out = (L L^T)^-1 G other, of norm 1 in L L^T; or with G^T."""
+    """out = (L L^T)^-1 G other, of norm 1; or with G^T."""
     p = len(out)
-    norm = 0.0
     for a in range(p):
-        total = 0.0
+        out[a] = 0.0
         for b in range(p):
-            total += (G[b, a] if transposed else G[a, b]) * other[b]
-        for b in range(a):
-            total -= L[a, b] * out[b]
-        out[a] = total / L[a, a]
-        norm += out[a] * out[a]
+            out[a] += (G[b, a] if transposed else G[a, b]) * other[b]
+    core.cholesky_solve(L, out, p)
+    norm = np.sqrt(core.dot(out, out, p))
     if norm == 0:  # nothing in common: any will do
-        out[0] = 1
-        norm = 1.0
-    for a in range(p - 1, -1, -1):
-        total = out[a] / np.sqrt(norm)
-        for b in range(a + 1, p):
-            total -= L[b, a] * out[b]
-        out[a] = total / L[a, a]
+        out[0] = norm = 1.0
+    for a in range(p):
+        out[a] /= norm
 
 
 def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
@@ -462,13 +455,11 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
-    if not np.iterable(modes):
-        raise TypeError(f"modes must be a sequence of names, got {modes!r}")
-    modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    if not all(isinstance(mode, str) for mode in modes):
+    if not np.iterable(modes) or not all(isinstance(mode, str) for mode in modes):
         raise TypeError(
             f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"
         )
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
         raise ValueError(
             f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
