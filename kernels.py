@@ -95,7 +95,7 @@ class _Kernel:
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         """The frames, which may be overwritten, packed."""
-        return _Packed(frames, _squared_norms(frames))
+        return _Packed(frames, np.einsum("ij,ij->i", frames, frames))
 
     def fill(
         self,
@@ -162,13 +162,7 @@ class rbf(_Kernel):
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         # changes no distance, but the norms from which near ones are computed
         frames -= origin
-        squares = _squared_norms(frames)
-        if not np.isfinite(squares).all():
-            raise ValueError(
-                "frames of A and B must have ||frame - mean||^2 within float64, got "
-                "an overflow"
-            )
-        return _Packed(frames, squares)
+        return super().pack(frames, origin)
 
     def fill(
         self,
@@ -179,11 +173,6 @@ class rbf(_Kernel):
         right: int,
     ) -> None:
         _gaussian(product, self.gamma, *rows, *columns, left, right)
-
-
-def _squared_norms(frames):
-    with np.errstate(over="ignore"):
-        return np.einsum("ij,ij->i", frames, frames)
 
 
 @core.jit
@@ -299,7 +288,7 @@ def median_gamma(sets: core.Sets) -> float:
     if sets.total == 0:
         raise ValueError("sets must hold at least one frame, got none")
     few = np.unique(np.linspace(0, sets.total - 1, FEW_FRAMES).astype(int))
-    frames = np.concatenate([sets.rows(i, i + 1) for i in few]).astype(np.float64)
+    frames = np.concatenate([sets.rows(i, i + 1, np.float64) for i in few])
     square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
@@ -313,11 +302,10 @@ def median_gamma(sets: core.Sets) -> float:
 def _squared_distances(frames):
     """||a - b||^2 of all pairs of frames (n, d), by one product where that can tell."""
     pairs = np.triu_indices(len(frames), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = frames - frames[0]
-        G = apart @ apart.T
-        of_frame = G.diagonal()
-        square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
+    apart = frames - frames[0]
+    G = apart @ apart.T
+    of_frame = G.diagonal()
+    square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
     if not len(square) or np.median(square) > CLOSE * of_frame.max():
         return square
     from scipy.spatial.distance import pdist  # slow to import, and to compute
@@ -350,7 +338,7 @@ class _Sets:
 
     def __init__(self, sets, name):
         self.name = name
-        self.frames = checks.check_sets(sets, name)
+        self.frames = checks.check_sets(sets, name, 0, checks.LARGEST_PIXEL)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
             checks.float_type(*self.frames) if self.frames else np.float64
@@ -613,8 +601,11 @@ def _gram_of_sets(kernel, X, A, Y, B, *, each_p=False):
     """
     if isinstance(kernel, linear) and len(X) and len(Y):
         dtype = np.result_type(X.dtype, Y.dtype)
-        columns = None if X is Y else _linear_subspaces(Y, B, dtype)
-        return core.bases_gram(_linear_subspaces(X, A, dtype), columns, each_p=each_p)
+        return core.bases_gram(
+            _linear_subspaces(X, A, dtype),
+            None if X is Y else _linear_subspaces(Y, B, dtype),
+            each_p=each_p,
+        )
     return _grams_of_sets([kernel], X, [A], Y, [B], each_p=each_p)[0]
 
 

@@ -55,6 +55,7 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
+NO_AXES = {"xticks": [], "yticks": [], "frame_on": False}
 GAP = 0.3  # in a sheet, in units of the size of a square image
 WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
@@ -167,7 +168,7 @@ def plot_principal_angles(
                 "labels must be None for a pair of subspaces X, Y: they group a set "
                 "X (n, d, p)"
             )
-        return _angle_bars(X, Y, ax)
+        return plot_angles_pair(X, Y, ax=ax)
     X = checks.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
@@ -193,11 +194,24 @@ def plot_angles_pair(
     [0.0, 90.0]
     """
     first, second = _check_names(names, 2, "names")
-    ax = _angle_bars(X, Y, ax)
-    ax.set_xlabel(
-        f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
-        f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})"
+    X = checks.shaped_array(X, "X", ("d", "p"))
+    Y = checks.shaped_array(Y, "Y", ("d", "q"))
+    angles = np.degrees(core.principal_angles(X, Y))
+    ax = _axes(ax, 6, 4)
+    ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
+    texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
+    room = 0.8 * _size_in_points(ax)[0] / len(angles)
+    if max(map(len, texts)) * CHAR_WIDTH * FONT < room:
+        for i, (angle, text) in enumerate(zip(angles, texts), start=1):
+            ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
+    ax.set(
+        xlabel=f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
+        f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})",
+        ylabel="principal angle (degrees)",
+        ylim=(0, 97),
+        yticks=range(0, 91, 15),
     )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 
@@ -214,7 +228,7 @@ def plot_gram(
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
     """
-    K = _check_gram(K)
+    K = core.check_symmetric(K, "K")
     return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
@@ -312,7 +326,8 @@ def plot_answers(
         )
         words = [told, _cut(name, 14)] if name else [told]
         _draw_image(ax, image, i % columns, y, words, "black" if wrong else "0.45")
-    _end_sheet(ax, columns - 0.5, y + 0.9, "the class, not the answer")
+    note = "the class, not the answer"
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xlabel=note, **NO_AXES)
     return ax
 
 
@@ -334,8 +349,6 @@ def plot_sheet(
     4
     """
     read = [row for row in _read_sheet(rows) if row]
-    if not isinstance(note, str):
-        raise TypeError(f"note must be a string, got {note!r:.60}")
     cells = [cell for row in read for cell in row if cell is not None]
     if not cells:
         raise ValueError("rows must hold at least one image, got none")
@@ -367,8 +380,7 @@ def plot_sheet(
     for image, words, x, y in placed:
         lines = [_cut(line, 14 * width) for line in words.split("\n")]
         _draw_image(ax, image, x, y, lines, "black", width)
-    _end_sheet(ax, right, top, note)
-    ax.set(xlim=(-0.02, right), ylim=(top, -0.05))
+    ax.set(xlim=(-0.02, right), ylim=(top, -0.05), xlabel=note, **NO_AXES)
     return ax
 
 
@@ -412,17 +424,6 @@ def _draw_image(ax, image, x, y, lines, color, width=1.0):
     )
 
 
-def _end_sheet(ax, right, bottom, note):
-    ax.set(
-        xlim=(-0.5, right),
-        ylim=(bottom, -0.5),
-        xticks=[],
-        yticks=[],
-        xlabel=note,
-        frame_on=False,
-    )
-
-
 def plot_map(
     K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
 ) -> plt.Axes:
@@ -439,7 +440,7 @@ def plot_map(
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_map(K, ["ape", "bee"] * 3)
     """
-    K = _check_gram(K).astype(float)
+    K = core.check_symmetric(K, "K").astype(float)
     n = len(K)
     order, classes, edges = _by_class(
         np.zeros(n) if labels is None else labels, n, "labels"
@@ -723,7 +724,8 @@ def plot_accuracy(
     ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
     top = min(ax.get_ylim()[1], 101)  # no more than 100 % are right
     ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %", ylim=(None, top))
-    ax.set_xticks(_apart(ticks), minor=False)
+    places = np.log(ticks)
+    ax.set_xticks(ticks[_apart(places, np.ptp(places) / 12)], minor=False)
     ax.set_xticks([], minor=True)
     ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
     ax.grid(axis="y", color="0.9")
@@ -753,13 +755,12 @@ def _curve(points, name):
     return np.array(sorted(rows))
 
 
-def _apart(ticks):
-    """Those of ascending positive numbers whose names do not overlap on a log axis."""
-    least = np.log(ticks[-1] / ticks[0]) / 12
-    kept = [ticks[0]]
-    for tick in ticks[1:]:
-        if np.log(tick / kept[-1]) >= least:
-            kept.append(tick)
+def _apart(places, least):
+    """Indices of ascending places that leave at least so much between each other."""
+    kept = [0]
+    for i in range(1, len(places)):
+        if places[i] - places[kept[-1]] >= least:
+            kept.append(i)
     return kept
 
 
@@ -778,11 +779,6 @@ def _counts(truth, predicted):
         names = range(len(counts)) if predicted is None else predicted
         return counts.astype(int), _check_names(
             names, len(counts), "predicted, the names of a matrix,"
-        )
-    if predicted is None:
-        raise ValueError(
-            "predicted must hold a class for each of truth; a matrix of counts alone "
-            "must be an array (C, C)"
         )
     truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
@@ -897,28 +893,6 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
     return ax
 
 
-def _angle_bars(X, Y, ax):
-    """Principal angles of X (d, p) and Y (d, q) as bars."""
-    X = checks.shaped_array(X, "X", ("d", "p"))
-    Y = checks.shaped_array(Y, "Y", ("d", "q"))
-    angles = np.degrees(core.principal_angles(X, Y))
-    ax = _axes(ax, 6, 4)
-    ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
-    texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
-    room = 0.8 * _size_in_points(ax)[0] / len(angles)
-    if max(map(len, texts)) * CHAR_WIDTH * FONT < room:
-        for i, (angle, text) in enumerate(zip(angles, texts), start=1):
-            ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
-    ax.set(
-        xlabel="index",
-        ylabel="principal angle (degrees)",
-        ylim=(0, 97),
-        yticks=range(0, 91, 15),
-    )
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return ax
-
-
 # -------------------------------------------------------------------- classes and names
 
 
@@ -937,11 +911,7 @@ def _mark_classes(ax, axis, classes, edges, color):
     at = centres / edges[-1] * length
     longest = max(map(len, names)) * CHAR_WIDTH * FONT
     upright = axis == "x" and longest > np.diff(at).min(initial=length)
-    need = LINE_HEIGHT * FONT if upright or axis == "y" else 0
-    kept = []
-    for i in range(len(names)):
-        if not kept or at[i] - at[kept[-1]] >= need:
-            kept.append(i)
+    kept = _apart(at, LINE_HEIGHT * FONT if upright or axis == "y" else 0)
     ticks = ax.xaxis if axis == "x" else ax.yaxis
     ticks.set_ticks(
         centres[kept],
@@ -1002,20 +972,9 @@ def _size_in_points(ax):
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
-def _check_gram(K):
-    K = core.check_symmetric(K, "K")
-    if core.max_abs(K) > 1 / core.LEAST_SCALE:
-        raise ValueError(
-            f"K must have entries up to {1 / core.LEAST_SCALE:g}, got {core.max_abs(K):g}"
-        )
-    return K
-
-
 def _check_mapping(value, name, of):
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be {of}, got {value!r:.60}")
-    if not value:
-        raise ValueError(f"{name} must be {of}, got none")
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f"{name} must be {of}, got {value!r:.60}")
 
 
 def _check_names(names, n, name):

@@ -124,11 +124,11 @@ def pursuit_codes(
     tol = core.check_number(tol, "tol", least=0)
     K = core.c_array(K_dd, np.float64)
     codes = np.zeros(K_xd.shape)
-    tie = core.tie_tolerance(K_xd.dtype)
+    rules = n_atoms, tol, core.tie_tolerance(K_xd.dtype)
 
     def solve(rows):
         k = core.c_array(K_xd[rows], np.float64)
-        _pursuits(K, k, norm2[rows], n_atoms, tol, tie, codes[rows])
+        _pursuits(K, k, norm2[rows], *rules, codes[rows])
 
     core.run_blocks(solve, len(codes), 16)
     return core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
@@ -230,8 +230,7 @@ def whitened(
     kept = np.flatnonzero(values > rtol * values[-1])[::-1]
     root = np.sqrt(values[kept])
     A = root[:, None] * vectors.T[kept]
-    x = K_xd @ vectors[:, kept] / root
-    return Whitened(A.astype(dtype), x.astype(dtype))
+    return Whitened(A.astype(dtype), (K_xd @ vectors[:, kept] / root).astype(dtype))
 
 
 # --------------------------------------------------------------------- matching pursuit
@@ -373,9 +372,8 @@ def affine_lasso(w, fill_column, of_query, nearest, half, lift, limit, max_iter)
     is solved exactly, until certified. fill_column(of_query, j, column) writes G[j].
     Returns the gap, the number of rounds, and whether limit was missed.
     """
-    for j in range(len(w.y)):
-        w.y[j] = 0.0
-        w.place[j] = -1
+    w.y[:] = 0.0
+    w.place[:] = -1
     w.y[nearest] = 1.0
     w.support[0] = nearest
     w.sign[0] = 1.0
@@ -413,15 +411,12 @@ def _affine_certificate(w, half, m):
     an atom off the support, with the sign of the coefficient that would lower the cost.
     The dual is evaluated at v = scale sum_j y_j v_j, with the largest nu that it allows.
     """
-    for j in range(len(w.g)):
-        w.g[j] = 0.0
-    for i in range(m):
-        j = w.support[i]
+    w.g[:] = 0.0
+    for j in w.support[:m]:
         core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
     square = 0.0
     l1 = 0.0
-    for i in range(m):
-        j = w.support[i]
+    for j in w.support[:m]:
         square += w.y[j] * w.g[j]
         l1 += abs(w.y[j])
     square = max(square, 0.0)

@@ -319,10 +319,11 @@ def compress(
     n_common = core.check_integer(n_common, "n_common", 1, d)
     n_innovations = core.check_integer(n_innovations, "n_innovations", 2, d)
     seed = core.check_integer(seed, "seed", 0)
-    common = _Camera(1, d, n_common, [seed, 0])
-    innovations = _Camera(n, d, n_innovations, [seed, 1])
     return Measurements(
-        common.measure(rows), innovations.measure(rows), clip.shape[1:], seed
+        _Camera(1, d, n_common, [seed, 0]).measure(rows),
+        _Camera(n, d, n_innovations, [seed, 1]).measure(rows),
+        clip.shape[1:],
+        seed,
     )
 
 

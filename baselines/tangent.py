@@ -338,13 +338,9 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     w = variants.active_set(N)
     for i in range(n):
         factors, square, cosines = log_factors(C[i : i + 1])
-        nearest = 0
-        peak = 0.0
-        for j in range(N):
-            least[i, j] = cosines[0, j]
-            peak = max(peak, square[0, j])
-            if square[0, j] < square[0, nearest]:
-                nearest = j
+        core.copy(cosines[0], least[i], N)
+        nearest = square[0].argmin()
+        peak = square[0].max()
         # so near that the difference of traces would cancel
         by_vectors = pairs.size == 0 or square[0, nearest] < 1e-7 * len(atoms)
         logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)

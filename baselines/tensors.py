@@ -136,9 +136,7 @@ def product_distances(
     """
     core.check_choice(metric, "metric", "chordal", "geodesic")
     X = _check_factors(X, "X")
-    if Y is None:
-        return np.sqrt(sum(_squares(V, None, metric) for V in X))
-    Y = _check_factors(Y, "Y")
+    Y = X if Y is None else _check_factors(Y, "Y")
     for V, W, axis in zip(X, Y, AXES):
         if V.shape[1:] != W.shape[1:]:
             raise ValueError(
@@ -149,13 +147,14 @@ def product_distances(
 
 
 def _squares(X, Y, metric):
-    """Squared distances of bases (n, d, p) and (N, d, p).
+    """Squared distances of bases (n, d, p) and (N, d, p); half the work if X is Y.
 
     They may have columns of zeros at the end.
     """
-    if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
-        Y = _completed(X if Y is None else Y, 1)
+    if not (X.any(axis=1).all() and Y.any(axis=1).all()):
+        Y = _completed(Y, 1)
         X = _completed(X, 0)
+    Y = None if X is Y else Y
     if metric == "geodesic":
         return np.square(core.geodesic_distance(X, Y))
     return np.square(core.chordal_distance(X, Y)) / 2
@@ -279,14 +278,10 @@ def _tiles_of_products(X, Y, symmetric):
 
 def _singular_values(blocks):
     """(p, t, u) of blocks (t, u, p, p), at most 1."""
-    out = np.empty((blocks.shape[2], *blocks.shape[:2]), blocks.dtype)
-
-    def fill(rows):
-        s = np.linalg.svd(blocks[rows], compute_uv=False)
-        out[:, rows] = np.moveaxis(np.minimum(s, 1), 2, 0)
-
-    core.run_blocks(fill, len(blocks), 8)
-    return out
+    s = core.run_blocks(
+        lambda rows: np.linalg.svd(blocks[rows], compute_uv=False), len(blocks), 8
+    )
+    return np.moveaxis(np.minimum(np.concatenate(s), 1), 2, 0)
 
 
 def _components(clips, axis, p):
@@ -455,12 +450,9 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
-    if not np.iterable(modes) or not all(isinstance(mode, str) for mode in modes):
-        raise TypeError(
-            f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"
-        )
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
+    known = [mode for mode in MODES if mode in modes]  # each once
+    if not modes or len(known) < len(modes):
         raise ValueError(
             f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
         )
@@ -493,15 +485,10 @@ def check_tensor(clips, name):
 
 
 def _check_factors(X, name):
-    if not isinstance(X, (list, tuple)) or len(X) != 3:
-        raise TypeError(
-            f"{name} must be the three factors that mode_bases gives, got "
-            f"{type(X).__name__}"
-        )
     X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
-    if any(V.ndim != 3 or len(V) != len(X[0]) or V.size == 0 for V in X):
+    if len(X) != 3 or any(V.ndim != 3 or len(V) != len(X[0]) or not V.size for V in X):
         raise ValueError(
-            f"{name} must be three arrays (n, d, p) of one n, got shapes "
+            f"{name} must be the three factors (n, d, p) of mode_bases, got shapes "
             f"{[V.shape for V in X]}"
         )
     return X

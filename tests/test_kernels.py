@@ -158,8 +158,6 @@ def test_gaussian_at_its_ends():
     assert error(rbf(1e-300)(A, A), 1) == 0
     assert rbf(745.0)(A[:2], A[:2])[0, 1] == np.exp(-745.0) == 5e-324
     assert np.array_equal(rbf(1e300)(A, 1e10 * A), [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
-    with pytest.raises(ValueError, match=r"frame - mean\|\|\^2 within float64"):
-        rbf(1e-300)(A, 1e200 * A)
 
 
 def test_kernel_grams_are_those_of_each_kernel_alone():
