@@ -408,21 +408,18 @@ def _bases_of_sets(sets, kernel, p):
     """The coefficients of checked sets, and the number of sets with a tie."""
     if p is not None:
         p = core.check_integer(p, "p", 1)
-    bases = [None] * len(sets)
-    tied = np.zeros(len(sets), bool)
 
     def solve(block):
-        for i in range(block.start, block.stop):
-            bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
+        some = range(block.start, block.stop)
+        return [_coefficients_of_set(kernel, sets, i, p) for i in some]
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
     block = checks.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
-    core.run_blocks(solve, len(sets), block)
+    found = [one for some in core.run_blocks(solve, len(sets), block) for one in some]
     if p is None:
-        p = min((A.shape[1] for A in bases), default=1)
-        bases = [A[:, :p] for A in bases]
-    return bases, int(tied.sum())
+        p = min((A.shape[1] for A, _ in found), default=1)
+    return [A[:, :p] for A, _ in found], sum(tie for _, tie in found)
 
 
 def _coefficients_of_set(kernel, sets, i, p):

@@ -215,7 +215,7 @@ def _grams_one_by_one(X, atoms):
     """
     N, q, d = atoms.shape
 
-    def of_query(one):
+    def of_query(one):  # a block of one query
         x = np.array(X[one.start], np.float64, order="C")
         products = checks.small_products(
             atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))

@@ -29,9 +29,9 @@ PRODUCTS_AT_A_TIME = 2**21  # of frames, or of vectors of hulls
 # of a set in a kernel's feature space, whose kernel matrix takes 134 MB
 MOST_FRAMES = 4096
 EPS = np.finfo(np.float64).eps
-# singular values of centred frames above this share of the largest count
+# singular values of centred frames above this share of the largest count, and
+# eigenvalues of a centred kernel matrix
 RANK_TOL = 1e-8
-KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
 MEETS = 1e-12  # distances below this share of that of the means are 0, from vectors
 KERNEL_MEETS = 1e-7  # and from inner products alone
 DEPENDENT = 1e-15  # share of a vertex' square that depends on others
@@ -174,7 +174,7 @@ def _hull_of_kernel(frames, i, rules, kernel):
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
-    floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * largest)
+    floor = max(RANK_TOL * values[-1], 1e-14 * largest)
     k = _hull_dimension(values[values > floor][::-1], rules, i, q)
     A = V[:, : -k - 1 : -1] / np.sqrt(values[: -k - 1 : -1])
     H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)

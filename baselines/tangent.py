@@ -459,9 +459,9 @@ def log_euclidean_dictionary(
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
     tangents, _ = intrinsic.log_of_checked(base, atoms)
-    H = _without_rounding(H).reshape(n, d * p)
+    H = H.astype(np.float64).reshape(n, d * p)
     bound = math.pi / 2 - math.sqrt(np.finfo(X.dtype).eps)
-    tangents = _clipped(_without_rounding(tangents), bound)
+    tangents = _clipped(tangents.astype(np.float64), bound)
     norm2 = np.einsum("ij,ij->i", H, H)
 
     def code(tangents, before):
@@ -516,17 +516,6 @@ def _alternated(X, samples, atoms, code, update, n_iter, tol):
         if costs[-3] - costs[-1] <= tol * costs[-3]:
             break
     return atoms, held[0], np.array(costs)
-
-
-def _without_rounding(H):
-    """H (n, d, p) in float64, zero where it is so to rounding.
-
-    Codes could make much of it.
-    """
-    length = np.linalg.norm(H, axis=(1, 2), keepdims=True)
-    return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(
-        np.float64
-    )
 
 
 def _clipped(H, bound):

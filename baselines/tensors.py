@@ -32,7 +32,6 @@ JOINT = {"yx": 0, "tx": 1, "ty": 2}  # shared axes -> the axis that is left
 SINGLE = {"t": 0, "y": 1, "x": 2}
 MODES = (*JOINT, *SINGLE)
 
-EPS = np.finfo(np.float64).eps
 PRODUCTS_AT_A_TIME = 2**20
 PIXELS_AT_A_TIME = 2**20  # of clips that are unfolded
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
@@ -53,21 +52,18 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     >>> tensors.resize_clips(clips, (3, 4, 4)).shape
     (2, 3, 4, 4)
     """
-    sides = check_sides(shape, "shape")
-    clips = check_clips(clips, "clips")
-    found = np.empty((len(clips), *sides))
-    for clip, out in zip(clips, found):
-        out[:] = clip if clip.shape == out.shape else _resized_clip(clip, out.shape)
-    return found
-
-
-def _resized_clip(clip, shape):
-    transform = checks.import_extra(
-        "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
-    )
-    return transform.resize(
-        clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True
-    )
+    sides = tuple(check_sides(shape, "shape"))
+    clips = [clip.astype(np.float64) for clip in check_clips(clips, "clips")]
+    others = [i for i, clip in enumerate(clips) if clip.shape != sides]
+    if others:
+        transform = checks.import_extra(
+            "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
+        )
+        for i in others:
+            clips[i] = transform.resize(
+                clips[i], sides, order=1, mode="edge", anti_aliasing=True
+            )
+    return np.stack(clips)
 
 
 # -------------------------------------------------------------------- product manifolds
@@ -319,8 +315,7 @@ def _single_correlations(X, Y, symmetric):
         )
         found[:, i, j] = _singular_values(whitened)
     if symmetric:
-        below = np.tril_indices(n, -1)
-        found[:, below[0], below[1]] = found[:, below[1], below[0]]
+        found = np.triu(found) + np.triu(found, 1).swapaxes(1, 2)
     return found
 
 
