@@ -372,8 +372,9 @@ def affine_lasso(w, fill_column, of_query, nearest, half, lift, limit, max_iter)
     is solved exactly, until certified. fill_column(of_query, j, column) writes G[j].
     Returns the gap, the number of rounds, and whether limit was missed.
     """
-    w.y[:] = 0.0
-    w.place[:] = -1
+    for j in range(len(w.y)):
+        w.y[j] = 0.0
+        w.place[j] = -1
     w.y[nearest] = 1.0
     w.support[0] = nearest
     w.sign[0] = 1.0
@@ -411,12 +412,15 @@ def _affine_certificate(w, half, m):
     an atom off the support, with the sign of the coefficient that would lower the cost.
     The dual is evaluated at v = scale sum_j y_j v_j, with the largest nu that it allows.
     """
-    w.g[:] = 0.0
-    for j in w.support[:m]:
+    for j in range(len(w.g)):
+        w.g[j] = 0.0
+    for i in range(m):
+        j = w.support[i]
         core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
     square = 0.0
     l1 = 0.0
-    for j in w.support[:m]:
+    for i in range(m):
+        j = w.support[i]
         square += w.y[j] * w.g[j]
         l1 += abs(w.y[j])
     square = max(square, 0.0)

@@ -611,9 +611,9 @@ _Pair = namedtuple("_Pair", "K_ii K_jj K_ij A B offset rounding")
 # each, with weights shares (h,); columns (m, n + 1), inner products of each with the
 # frames and the offset; Q (m, m), their Gram matrix, and L (m, m), the Cholesky factor
 # of Q + lift 1 1^T; support (m,), the vertices in the order of the factor, then those
-# that are not in use; y (m,), weights of the vertices in the solution, their signs (m,),
-# which are 1, and step (m,), along the support, to the affine minimiser.
-_Corral = namedtuple("_Corral", "toward g picks shares columns Q L support y sign step")
+# that are not in use; y (m,), weights of the vertices in the solution, and step (m,),
+# along the support, in the affine minimiser.
+_Corral = namedtuple("_Corral", "toward g picks shares columns Q L support y step")
 
 
 @core.jit(long=True)
@@ -639,7 +639,6 @@ def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
         np.empty((m, m)),
         np.arange(m),
         np.empty(m),
-        np.ones(m),
         np.empty(m),
     )
     for i in range(start, stop):
@@ -807,20 +806,26 @@ def _affine_minimum(w, m, lift):
     are left.
     """
     while True:
-        w.step[:] = 1.0  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
+        for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
+            w.step[r] = 1.0
         core.cholesky_solve(w.L, w.step, m)
         total = 0.0
         for r in range(m):
             total += w.step[r]
+        share = 1.0
+        hit = -1
         for r in range(m):
-            w.step[r] = w.step[r] / total - w.y[w.support[r]]
-        share = min(1.0, core.first_zero(w, m))
+            w.step[r] /= total
+            weight = w.y[w.support[r]]
+            if w.step[r] <= 0 and weight / (weight - w.step[r] + 1e-300) < share:
+                share = weight / (weight - w.step[r] + 1e-300)
+                hit = w.support[r]
         for r in range(m):
-            w.y[w.support[r]] += share * w.step[r]
-        n_left = _drop_vertices(w, m, lift)
-        if n_left == m:
+            w.y[w.support[r]] += share * (w.step[r] - w.y[w.support[r]])
+        if hit < 0:
             return m
-        m = n_left
+        w.y[hit] = 0.0
+        m = _drop_vertices(w, m, lift)
 
 
 @core.inlined_jit(allocates=True)
@@ -844,7 +849,8 @@ def _drop_vertices(w, m, lift):
 @core.inlined_jit
 def _solution(w, m, n):
     """w.g of the weighted vertices; returns the squared norm of their sum."""
-    w.g[:] = 0.0
+    for a in range(n + 1):
+        w.g[a] = 0.0
     for k in w.support[:m]:
         core.axpy(w.y[k], w.columns[k], w.g, n + 1)
     square = 0.0

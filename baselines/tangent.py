@@ -369,14 +369,16 @@ def _log_column(logs, j, column):
     """column[i] = <log_X(D_i), log_X(D_j)> for all i."""
     A, B, _, atoms, pairs, by_vectors = logs
     p, N, _ = atoms.shape
-    column[:] = 0.0
+    for i in range(N):
+        column[i] = 0.0
     if by_vectors:
         _log_column_by_vectors(logs, j, column)
         return
     part = np.empty(N)
     for a in range(p):
         for b in range(p):
-            part[:] = 0.0
+            for i in range(N):
+                part[i] = 0.0
             for c in range(p):  # (D_i^T D_j A_j)[a, b]
                 core.axpy(A[c, b, j], pairs[c, j, a], part, N)
             for i in range(N):
@@ -393,7 +395,8 @@ def _log_column_by_vectors(logs, j, column):
     p, N, d = atoms.shape
     h = np.empty(d)  # a column of H
     for b in range(p):
-        h[:] = 0.0
+        for k in range(d):
+            h[k] = 0.0
         for a in range(p):
             core.axpy(A[a, b, j], atoms[a, j], h, d)
             core.axpy(-B[a, b, j], x[a], h, d)
