@@ -174,8 +174,8 @@ def shaped_array(A, name, shape, note=""):
     return A
 
 
-def batches(lengths, most, kinds=None):
-    """Slices of consecutive sets of frames of one kind, of at most so many frames.
+def batches(lengths, most):
+    """Slices of consecutive sets of at most so many frames.
 
     A set that is longer has a slice of its own.
     """
@@ -184,8 +184,7 @@ def batches(lengths, most, kinds=None):
     first = 0
     found = []
     for i in range(1, len(ends)):
-        other = kinds is not None and kinds[i] != kinds[first]
-        if other or ends[i] - ends[first] + lengths[first] > most:
+        if ends[i] - ends[first] + lengths[first] > most:
             found.append(slice(first, i))
             first = i
     return [*found, slice(first, len(ends))] if len(ends) else []

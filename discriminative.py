@@ -255,8 +255,9 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
         for tile in core.query_tiles(len(self.X), N * p * q):
             rows = self.X[tile].swapaxes(1, 2).reshape(-1, d)  # (t p, d)
             products = (rows @ columns).reshape(-1, p, N, q)  # X_i^T D_j
-            K_xd = np.einsum("tanb,tanb->tn", products, products)
-            codes, explained = _codes_and_explained(K_xd, self.members, factors)
+            codes, explained = _codes_and_explained(
+                np.einsum("tanb,tanb->tn", products, products), self.members, factors
+            )
             losses, g = self._losses(p - explained, tile)
             cost += self.weights[tile] @ losses
             pull = self.weights[tile, None] * g[:, self.of_atom] * codes  # (t, N)
@@ -268,12 +269,8 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
             self._subtract_coded(image, columns, shared, mine, q)
         image = image.reshape(d, N, q).transpose(1, 0, 2)
         tangents = _tangents(atoms, image, size)
-        slope = (
-            4
-            * self.beta
-            * size
-            @ np.square(tangents).sum(axis=(1, 2), dtype=np.float64)
-        )
+        squares = np.square(tangents).sum(axis=(1, 2), dtype=np.float64)
+        slope = 4 * self.beta * size @ squares
         return _Place(atoms, float(cost), tangents, float(slope))
 
     def _losses(self, errors, tile):

@@ -17,6 +17,7 @@ import math
 import os
 import re
 import warnings
+import zlib
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -77,6 +78,10 @@ LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
 # a video with less of the frames that it announces; some containers miscount a few
 CUT_OFF = 0.9
 MOST_POINTS = 24  # of an LBP, the largest number in its source
+MATLAB_HEADER = 128  # bytes
+MATLAB_MATRIX = 14  # an element of elements
+MATLAB_PACKED = 15  # and the type of a compressed one
+MATLAB_TYPES = {*range(1, 8), 9, 12, 13, MATLAB_MATRIX, MATLAB_PACKED, 16, 17, 18}
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 
@@ -547,12 +552,47 @@ def _packed_header(path, key):
 
 
 def _matlab_variable(path, key):
-    """The name and the shape of that variable of a .mat file."""
+    """The name and the shape of that variable of a checked .mat file."""
     import scipy.io
 
+    _check_elements(path)
     shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
     name = _array_name([*shapes], key)
     return name, shapes[name]
+
+
+def _check_elements(path):
+    """Check that elements of a MATLAB file (version 5) have known types and lengths.
+
+    Each must end within its parent. SciPy's reader takes both as they come, and other
+    types end the process.
+    """
+    data = path.read_bytes()
+    order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
+    if order is None or 1 not in (data[124], data[125]):
+        return  # another version, whose reader errs on its own
+
+    def walk(data, pad):
+        at = 0
+        while at < len(data):
+            kind = int.from_bytes(data[at : at + 4], order)
+            size = int.from_bytes(data[at + 4 : at + 8], order)
+            start = at + 8
+            # a small element, whose data follow its type and size at once
+            if kind >> 16:
+                size = kind >> 16
+                kind &= 0xFFFF
+                start = at + 4
+            if kind not in MATLAB_TYPES or start + size > len(data):
+                raise ValueError("it is damaged: an element is of no type or too long")
+            at = start + size
+            if kind == MATLAB_PACKED:
+                walk(zlib.decompress(data[start:at]), 1)
+            elif kind == MATLAB_MATRIX:
+                walk(data[start:at], 8)
+            at += -at % pad
+
+    walk(memoryview(data)[MATLAB_HEADER:], 1)
 
 
 def _array_name(names, key):

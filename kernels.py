@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numba
 import numpy as np
@@ -95,7 +95,7 @@ class _Kernel:
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         """The frames, which may be overwritten, packed."""
-        return _Packed(frames, _squared_norms(frames))
+        return _Packed(frames, np.einsum("ij,ij->i", frames, frames))
 
     def fill(
         self,
@@ -162,13 +162,7 @@ class rbf(_Kernel):
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         # changes no distance, but the norms from which near ones are computed
         frames -= origin
-        squares = _squared_norms(frames)
-        if not np.isfinite(squares).all():
-            raise ValueError(
-                "frames of A and B must have ||frame - mean||^2 within float64, got "
-                "an overflow"
-            )
-        return _Packed(frames, squares)
+        return super().pack(frames, origin)
 
     def fill(
         self,
@@ -179,11 +173,6 @@ class rbf(_Kernel):
         right: int,
     ) -> None:
         _gaussian(product, self.gamma, *rows, *columns, left, right)
-
-
-def _squared_norms(frames):
-    with np.errstate(over="ignore"):
-        return np.einsum("ij,ij->i", frames, frames)
 
 
 @core.jit
@@ -299,7 +288,7 @@ def median_gamma(sets: core.Sets) -> float:
     if sets.total == 0:
         raise ValueError("sets must hold at least one frame, got none")
     few = np.unique(np.linspace(0, sets.total - 1, FEW_FRAMES).astype(int))
-    frames = np.concatenate([sets.rows(i, i + 1) for i in few]).astype(np.float64)
+    frames = np.concatenate([sets.rows(i, i + 1, np.float64) for i in few])
     square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
@@ -313,11 +302,10 @@ def median_gamma(sets: core.Sets) -> float:
 def _squared_distances(frames):
     """||a - b||^2 of all pairs of frames (n, d), by one product where that can tell."""
     pairs = np.triu_indices(len(frames), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = frames - frames[0]
-        G = apart @ apart.T
-        of_frame = G.diagonal()
-        square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
+    apart = frames - frames[0]
+    G = apart @ apart.T
+    of_frame = G.diagonal()
+    square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
     if not len(square) or np.median(square) > CLOSE * of_frame.max():
         return square
     from scipy.spatial.distance import pdist  # slow to import, and to compute
@@ -350,7 +338,7 @@ class _Sets:
 
     def __init__(self, sets, name):
         self.name = name
-        self.frames = checks.check_sets(sets, name)
+        self.frames = checks.check_sets(sets, name, 0, checks.LARGEST_PIXEL)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
             checks.float_type(*self.frames) if self.frames else np.float64
@@ -420,21 +408,18 @@ def _bases_of_sets(sets, kernel, p):
     """The coefficients of checked sets, and the number of sets with a tie."""
     if p is not None:
         p = core.check_integer(p, "p", 1)
-    bases = [None] * len(sets)
-    tied = np.zeros(len(sets), bool)
 
     def solve(block):
-        for i in range(block.start, block.stop):
-            bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
+        some = range(block.start, block.stop)
+        return [_coefficients_of_set(kernel, sets, i, p) for i in some]
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
     block = checks.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
-    core.run_blocks(solve, len(sets), block)
+    found = [one for some in core.run_blocks(solve, len(sets), block) for one in some]
     if p is None:
-        p = min((A.shape[1] for A in bases), default=1)
-        bases = [A[:, :p] for A in bases]
-    return bases, int(tied.sum())
+        p = min((A.shape[1] for A, _ in found), default=1)
+    return [A[:, :p] for A, _ in found], sum(tie for _, tie in found)
 
 
 def _coefficients_of_set(kernel, sets, i, p):
@@ -613,9 +598,11 @@ def _gram_of_sets(kernel, X, A, Y, B, *, each_p=False):
     """
     if isinstance(kernel, linear) and len(X) and len(Y):
         dtype = np.result_type(X.dtype, Y.dtype)
-        columns = None if X is Y else _linear_subspaces(Y, B, dtype)
         gram = core.leading_grams if each_p else core.bases_gram
-        return gram(_linear_subspaces(X, A, dtype), columns)
+        return gram(
+            _linear_subspaces(X, A, dtype),
+            None if X is Y else _linear_subspaces(Y, B, dtype),
+        )
     return _grams_of_sets([kernel], X, [A], Y, [B], each_p=each_p)[0]
 
 
@@ -678,7 +665,7 @@ def _linear_subspaces(sets, A, dtype):
     """Psi_i = X_i^T A_i (n, d, p), which the linear kernel has as arrays."""
     pairs = zip(sets.frames, np.split(A, sets.starts[1:-1]))
     points = [frames.T.astype(np.float64) @ basis for frames, basis in pairs]
-    return np.stack(points).astype(dtype, copy=False)
+    return np.array(points, dtype)
 
 
 def _pack_frames(kernel, frames, origin):
@@ -693,11 +680,10 @@ def _rows_contracted(kernels, X, A, rows, columns, origin, height):
 
     At most height frames at a time.
     """
-    M = len(columns.rows)
-    halves = [np.zeros((rows.stop - rows.start, A_k.shape[1], M)) for A_k in A]
-    first = X.starts[rows.start]
+    t = rows.stop - rows.start
+    halves = [np.zeros((t, A_k.shape[1], len(columns.rows))) for A_k in A]
     last = X.starts[rows.stop]
-    for at in range(first, last, height):
+    for at in range(X.starts[rows.start], last, height):
         end = min(at + height, last)
         packed = _pack_frames(kernels[0], X.rows(at, end, np.float64), origin)
         starts = np.clip(X.starts[rows.start : rows.stop + 1], at, end) - at
@@ -934,6 +920,7 @@ class _CodingProblem:
 # -------------------------------------------------------------------------- coordinates
 
 
+@dataclass(eq=False)
 class Lift:
     """Coordinates of feature space, to which gsc, glc, gdl and all classifiers apply.
 
@@ -956,30 +943,12 @@ class Lift:
            [0., 1.]])
     """
 
-    def __init__(
-        self,
-        kernel: core.AnyKernel,
-        p: int,
-        *,
-        n_landmarks: int | None = None,
-        method: str = "kmeans++",
-        rng: core.Rng = None,
-    ) -> None:
-        self.kernel = kernel
-        self.p = p
-        self.n_landmarks = n_landmarks
-        self.method = method
-        self.rng = rng
-
-    def __repr__(self) -> str:
-        given = [
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if not name.endswith("_") and name != "kernel" and value is not None
-        ]
-        fitted = hasattr(self, "factor_")
-        size = f" of {self.dimension_} coordinates" if fitted else ""
-        return f"Lift({', '.join([repr(self.kernel), *given])}){size}"
+    kernel: core.AnyKernel
+    p: int
+    _: KW_ONLY
+    n_landmarks: int | None = None
+    method: str = "kmeans++"
+    rng: core.Rng = None
 
     def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
@@ -1002,8 +971,7 @@ class Lift:
                 f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
                 f"for {sets.total} frames"
             )
-        rng = core.check_rng(self.rng)
-        Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
+        Z = _landmarks(kernel, sets, n, self.method, core.check_rng(self.rng))
         K = checks.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
@@ -1011,9 +979,8 @@ class Lift:
                 f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
                 f"{scale:.2g}"
             )
-        tol = len(Z) * np.finfo(float).eps * scale
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf(
-            (K + K.T) / 2, tol=tol, lower=1
+            (K + K.T) / 2, tol=len(Z) * np.finfo(float).eps * scale, lower=1
         )
         self.landmarks_ = Z[order[:rank] - 1]
         self.factor_ = np.tril(factor[:rank, :rank])
@@ -1042,8 +1009,11 @@ class Lift:
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
         for block in checks.batches(sets.lengths, VALUES_AT_A_TIME // r):
             first = sets.starts[block.start]
-            frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = checks.kernel_values(self.kernel_, self.landmarks_, frames)
+            values = checks.kernel_values(
+                self.kernel_,
+                self.landmarks_,
+                sets.rows(first, sets.starts[block.stop], np.float64),
+            )
             ends = sets.starts[block.start + 1 : block.stop] - first
             pairs = zip(np.split(values, ends, axis=1), bases[block])
             B = np.hstack([part @ A for part, A in pairs])  # (r, t p)
@@ -1086,16 +1056,16 @@ def _nearest_orthonormal(C, first):
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all: (n, d).
+    """n of the frames, or all: (n, d), float64.
 
     They are far from each other in feature space, or drawn uniformly.
     """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:
-        return sets.rows(0, sets.total)
+        return sets.rows(0, sets.total, np.float64)
     size = n if method == "random" else min(sets.total, max(4 * n, 4096))
     pool = np.sort(rng.choice(sets.total, size, replace=False))
-    Z = np.concatenate([sets.rows(i, i + 1) for i in pool])
+    Z = np.concatenate([sets.rows(i, i + 1, np.float64) for i in pool])
     return Z if method == "random" else _spread(kernel, Z, n, rng)
 
 

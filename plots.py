@@ -9,6 +9,7 @@ matplotlib's settings. The colours suit colour-blind readers.
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,6 +46,8 @@ VERMILION = "#D55E00"
 GREY = "0.6"
 CLASS_COLORS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"]
 CLASS_MARKERS = "os^Dv*PX<>"  # their number and that of the colours share no factor
+# (colour, marker) of 70 classes; neighbours differ in both
+LOOKS = [*zip(CLASS_COLORS * len(CLASS_MARKERS), CLASS_MARKERS * len(CLASS_COLORS))]
 FONT = 8  # points, for names that are thinned out or cut to fit
 LEGIBLE = 3  # points; smaller names are left out
 CHAR_WIDTH = 0.65  # in font sizes
@@ -52,6 +55,7 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
+NO_AXES = {"xticks": [], "yticks": [], "frame_on": False}
 GAP = 0.3  # in a sheet, in units of the size of a square image
 WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
@@ -97,22 +101,28 @@ def plot_atoms(
         raise ValueError(
             f"image_shape must have {blocks}height * width = d = {d}, got {image_shape}"
         )
-    k = min(p, 3) if n_directions is None else n_directions
-    k = core.check_integer(k, "n_directions", 1, p)
+    k = core.check_integer(
+        min(p, 3) if n_directions is None else n_directions, "n_directions", 1, p
+    )
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
     vectors = D[:, :, :k].transpose(0, 2, 1)  # (N, k, d)
-    peak = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
-    largest = np.take_along_axis(vectors, peak, axis=2)
-    images = vectors / np.where(largest == 0, 1, largest)
-    canvas, corners, band = _mosaic(
-        _below_each_other(images.reshape(N, k, n_blocks, h, w))
+    at = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
+    largest = np.take_along_axis(vectors, at, axis=2)
+    images = (vectors / np.where(largest == 0, 1, largest)).reshape(
+        N, k, n_blocks, h, w
     )
+    canvas, corners, band = _mosaic(_below_each_other(images))
     inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
     ax = _axes(
         ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1
     )
-    cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
-    ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
+    ax.imshow(
+        canvas,
+        cmap=matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88"),
+        vmin=-1,
+        vmax=1,
+        interpolation="nearest",
+    )
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
     blocks = f"; {n_blocks} frames, downwards" if n_blocks > 1 else ""
     ax.set(
@@ -125,8 +135,8 @@ def plot_atoms(
     fontsize = min(FONT, pixel * band / LINE_HEIGHT)
     if fontsize > LEGIBLE:
         for label, (x, y) in zip(labels, corners):
-            name = _cut(label, pixel * k * w / fontsize)
-            ax.text(x - 0.5, y - 0.7, name, fontsize=fontsize, va="bottom")
+            label = _cut(label, pixel * k * w / fontsize)
+            ax.text(x - 0.5, y - 0.7, label, fontsize=fontsize, va="bottom")
     return ax
 
 
@@ -158,7 +168,7 @@ def plot_principal_angles(
                 "labels must be None for a pair of subspaces X, Y: they group a set "
                 "X (n, d, p)"
             )
-        return _angle_bars(X, Y, ax)
+        return plot_angles_pair(X, Y, ax=ax)
     X = checks.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
@@ -184,11 +194,24 @@ def plot_angles_pair(
     [0.0, 90.0]
     """
     first, second = _check_names(names, 2, "names")
-    ax = _angle_bars(X, Y, ax)
-    ax.set_xlabel(
-        f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
-        f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})"
+    X = checks.shaped_array(X, "X", ("d", "p"))
+    Y = checks.shaped_array(Y, "Y", ("d", "q"))
+    angles = np.degrees(core.principal_angles(X, Y))
+    ax = _axes(ax, 6, 4)
+    ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
+    texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
+    room = 0.8 * _size_in_points(ax)[0] / len(angles)
+    if max(map(len, texts)) * CHAR_WIDTH * FONT < room:
+        for i, (angle, text) in enumerate(zip(angles, texts), start=1):
+            ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
+    ax.set(
+        xlabel=f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
+        f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})",
+        ylabel="principal angle (degrees)",
+        ylim=(0, 97),
+        yticks=range(0, 91, 15),
     )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 
@@ -205,7 +228,7 @@ def plot_gram(
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
     """
-    K = _check_gram(K)
+    K = core.check_symmetric(K, "K")
     return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
@@ -240,9 +263,9 @@ def plot_confusion(
     edges = np.arange(len(classes) + 1)
     _mark_classes(ax, "x", classes, edges, "white")
     _mark_classes(ax, "y", classes, edges, "white")
-    cell = 0.7 * min(_size_in_points(ax)) / len(classes)
     # at which a count fits its cell
-    fontsize = cell / (CHAR_WIDTH * len(str(counts.max())))
+    characters = CHAR_WIDTH * len(str(counts.max())) * len(classes)
+    fontsize = 0.7 * min(_size_in_points(ax)) / characters
     if fontsize > LEGIBLE:
         for row, column in np.argwhere(counts):
             ax.text(
@@ -303,7 +326,8 @@ def plot_answers(
         )
         words = [told, _cut(name, 14)] if name else [told]
         _draw_image(ax, image, i % columns, y, words, "black" if wrong else "0.45")
-    _end_sheet(ax, columns - 0.5, y + 0.9, "the class, not the answer")
+    note = "the class, not the answer"
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xlabel=note, **NO_AXES)
     return ax
 
 
@@ -325,13 +349,12 @@ def plot_sheet(
     4
     """
     read = [row for row in _read_sheet(rows) if row]
-    if not isinstance(note, str):
-        raise TypeError(f"note must be a string, got {note!r:.60}")
     cells = [cell for row in read for cell in row if cell is not None]
     if not cells:
         raise ValueError("rows must hold at least one image, got none")
-    widest = max(image.shape[1] / image.shape[0] for image, _ in cells)
-    width = min(WIDEST_IMAGE, max(1.0, 0.75 * widest))  # of a cell; all are of one
+    # of a cell; all are of one
+    width = max(0.75 * image.shape[1] / image.shape[0] for image, _ in cells)
+    width = min(WIDEST_IMAGE, max(1.0, width))
     longest = max(sum(GAP if cell is None else width for cell in row) for row in read)
     beside = int(max(1, (SHEET + BESIDE) // (longest + BESIDE)))
     beside = min(beside, -(-len(read) // min(len(read), FEWEST_ROWS)))
@@ -357,8 +380,7 @@ def plot_sheet(
     for image, words, x, y in placed:
         lines = [_cut(line, 14 * width) for line in words.split("\n")]
         _draw_image(ax, image, x, y, lines, "black", width)
-    _end_sheet(ax, right, top, note)
-    ax.set(xlim=(-0.02, right), ylim=(top, -0.05))
+    ax.set(xlim=(-0.02, right), ylim=(top, -0.05), xlabel=note, **NO_AXES)
     return ax
 
 
@@ -367,19 +389,17 @@ def _read_sheet(rows):
     checks.check_sequence(rows, "rows", "sequences of (image, words)")
     for r, row in enumerate(rows):
         checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
-        read = []
-        for c, cell in enumerate(row):
-            name = f"rows[{r}][{c}]"
-            if cell is None:
-                read.append(None)
-                continue
-            if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
-                raise TypeError(
-                    f"{name} must be (image, words) or None, got {cell!r:.60}"
-                )
-            image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
-            read.append((image, str(cell[1])))
+        read = [_read_cell(cell, f"rows[{r}][{c}]") for c, cell in enumerate(row)]
         yield read if any(read) else []
+
+
+def _read_cell(cell, name):
+    if cell is None:
+        return None
+    if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
+        raise TypeError(f"{name} must be (image, words) or None, got {cell!r:.60}")
+    image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
+    return image, str(cell[1])
 
 
 def _image_size(image, width):
@@ -404,11 +424,6 @@ def _draw_image(ax, image, x, y, lines, color, width=1.0):
     )
 
 
-def _end_sheet(ax, right, bottom, note):
-    ax.set(xlim=(-0.5, right), ylim=(bottom, -0.5), xticks=[], yticks=[], xlabel=note)
-    ax.set_frame_on(False)
-
-
 def plot_map(
     K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
 ) -> plt.Axes:
@@ -425,7 +440,7 @@ def plot_map(
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_map(K, ["ape", "bee"] * 3)
     """
-    K = _check_gram(K).astype(float)
+    K = core.check_symmetric(K, "K").astype(float)
     n = len(K)
     order, classes, edges = _by_class(
         np.zeros(n) if labels is None else labels, n, "labels"
@@ -433,14 +448,12 @@ def plot_map(
     points, shares = _principal_coordinates(K)
     above = _number_above(points[order])[order.argsort()]
     ax = _axes(ax, 6.5, 5)
-    for i, label in enumerate(classes):
-        members = order[edges[i] : edges[i + 1]]
-        color = CLASS_COLORS[i % len(CLASS_COLORS)]
-        marker = CLASS_MARKERS[i % len(CLASS_MARKERS)]  # neighbours differ in both
+    members = np.split(order, edges[1:-1])
+    for label, some, (color, marker) in zip(classes, members, itertools.cycle(LOOKS)):
         size = 40 if marker == "*" else 22  # of equal weight to the eye
         ax.scatter(
-            *points[members].T,
-            s=size * (1 + above[members]),
+            *points[some].T,
+            s=size * (1 + above[some]),
             color=color,
             marker=marker,
             linewidth=0.4,
@@ -453,16 +466,16 @@ def plot_map(
             bbox_to_anchor=(1, 1),
             fontsize=FONT,
             frameon=False,
-            ncols=_legend_columns(len(classes)),
+            ncols=-(-len(classes) // LEGEND_ROWS),
         )
         for handle in legend.legend_handles:
             handle.set_sizes([22])
     ax.set(
         aspect="equal",
+        adjustable="datalim",
         xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
         ylabel=f"second ({100 * shares[1]:.0f} %)",
     )
-    ax.set_adjustable("datalim")
     return ax
 
 
@@ -492,8 +505,9 @@ def plot_codes(
     codes = scipy.sparse.coo_array(codes, dtype=float)
     n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
-    of_atoms = np.zeros(N) if atom_labels is None else atom_labels
-    atom_order, atom_classes, atom_edges = _by_class(of_atoms, N, "atom_labels")
+    atom_order, atom_classes, atom_edges = _by_class(
+        np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels"
+    )
     ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
     signed = codes.data.min(initial=0) < 0
@@ -506,8 +520,9 @@ def plot_codes(
         aspect="auto",
         extent=(-0.5, N - 0.5, n - 0.5, -0.5),
     )
-    extend = "both" if signed else "max"
-    bar = ax.figure.colorbar(image, ax=ax, label="code", extend=extend)
+    bar = ax.figure.colorbar(
+        image, ax=ax, label="code", extend="both" if signed else "max"
+    )
     bar.ax.set_ylim(-limit if signed else 0, limit)
     ax.set(
         xlabel="atom" if atom_labels is None else "atoms by class",
@@ -555,18 +570,19 @@ def plot_sparsity(
         K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale, return_info=True
     )
     codes = codes[::-1].astype(float)  # (L, n, N)
-    counts = np.count_nonzero(codes, axis=2)  # (L, n)
     residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
     share = np.median(np.maximum(residual, 0) / norm2, axis=1)
     gap = (gap[::-1] / norm2).max(axis=1)
     ax = _axes(ax, 6.6, 4)
-    low, middle, high = np.percentile(counts, [25, 50, 75], axis=1)
+    low, middle, high = np.percentile(
+        np.count_nonzero(codes, axis=2), [25, 50, 75], axis=1
+    )
     ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)
     lines = ax.plot(
         lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)"
     )
-    unit = "" if lam_scale is None else " / λ_max"
-    ax.set(xscale="log", xlabel=f"λ{unit}", ylabel="nonzeros of a code", ylim=(0, None))
+    lam = "λ" if lam_scale is None else "λ / λ_max"
+    ax.set(xscale="log", xlabel=lam, ylabel="nonzeros of a code", ylim=(0, None))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     right = ax.twinx()
     lines += right.plot(lams, share, "s--", color=VERMILION, label="residual (median)")
@@ -699,10 +715,8 @@ def plot_accuracy(
     _check_mapping(curves, "curves", "{name: {number: accuracies in %}}")
     read = {name: _curve(of, f"curves[{name!r}]") for name, of in curves.items()}
     ax = _axes(ax, 5.4 + 1.2 * (len(read) > 1), 3.8)
-    for k, (name, curve) in enumerate(read.items()):
+    for (name, curve), (color, marker) in zip(read.items(), itertools.cycle(LOOKS)):
         numbers, mean, spread = curve.T
-        color = CLASS_COLORS[k % len(CLASS_COLORS)]
-        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)]
         ax.plot(numbers, mean, f"{marker}-", color=color, markersize=5, label=name)
         low = np.maximum(mean - spread, 0)
         high = np.minimum(mean + spread, 100)
@@ -710,7 +724,8 @@ def plot_accuracy(
     ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
     top = min(ax.get_ylim()[1], 101)  # no more than 100 % are right
     ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %", ylim=(None, top))
-    ax.set_xticks(_apart(ticks), minor=False)
+    places = np.log(ticks)
+    ax.set_xticks(ticks[_apart(places, np.ptp(places) / 12)], minor=False)
     ax.set_xticks([], minor=True)
     ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
     ax.grid(axis="y", color="0.9")
@@ -731,20 +746,21 @@ def _curve(points, name):
     rows = []
     for number, shares in points.items():
         number = core.check_number(number, f"the numbers of {name}", above=0)
-        shares = np.atleast_1d(shares)
-        shares = checks.shaped_array(shares, f"{name}[{number:g}]", ("n",))
-        spread = shares.std(ddof=1) if len(shares) > 1 else 0.0
+        shares = checks.shaped_array(
+            np.atleast_1d(shares), f"{name}[{number:g}]", ("n",)
+        )
+        # of one accuracy 0
+        spread = shares.std(ddof=min(1, len(shares) - 1))
         rows.append([number, shares.mean(), spread])
     return np.array(sorted(rows))
 
 
-def _apart(ticks):
-    """Those of ascending positive numbers whose names do not overlap on a log axis."""
-    least = np.log(ticks[-1] / ticks[0]) / 12
-    kept = [ticks[0]]
-    for tick in ticks[1:]:
-        if np.log(tick / kept[-1]) >= least:
-            kept.append(tick)
+def _apart(places, least):
+    """Indices of ascending places that leave at least so much between each other."""
+    kept = [0]
+    for i in range(1, len(places)):
+        if places[i] - places[kept[-1]] >= least:
+            kept.append(i)
     return kept
 
 
@@ -760,15 +776,9 @@ def _counts(truth, predicted):
                 "truth must be a matrix of counts, which are integers >= 0: confusion "
                 "before any division"
             )
-        counts = counts.astype(int)
         names = range(len(counts)) if predicted is None else predicted
-        return counts, _check_names(
+        return counts.astype(int), _check_names(
             names, len(counts), "predicted, the names of a matrix,"
-        )
-    if predicted is None:
-        raise ValueError(
-            "predicted must hold a class for each of truth; a matrix of counts alone "
-            "must be an array (C, C)"
         )
     truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
@@ -817,11 +827,11 @@ def _mosaic(images):
 def _principal_coordinates(K):
     """Points (n, 2) of classical scaling, and the axes' share of the sum of squares."""
     n = len(K)
-    top = min(2, n)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    values, vectors = scipy.linalg.eigh(centred, subset_by_index=(n - top, n - 1))
-    values = np.pad(np.maximum(values[::-1], 0), (0, 2 - top))
-    vectors = np.pad(vectors[:, ::-1], ((0, 0), (0, 2 - top)))
+    values, vectors = scipy.linalg.eigh(centred, subset_by_index=(max(n - 2, 0), n - 1))
+    # one point has one coordinate: 0 is the other
+    values = np.pad(np.maximum(values[::-1], 0), (0, 2 - len(values)))
+    vectors = np.pad(vectors[:, ::-1], ((0, 0), (0, 2 - vectors.shape[1])))
     peak = vectors[np.abs(vectors).argmax(axis=0), np.arange(2)]
     vectors *= np.where(peak < 0, -1, 1)  # a sign that does not vary
     total = max(centred.trace(), np.finfo(float).tiny)
@@ -835,8 +845,7 @@ def _number_above(points):
     """
     side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
     places = np.round(100 * points / side).astype(int)
-    same = (places[:, None] == places).all(axis=2)
-    return np.triu(same, 1).sum(axis=1)
+    return np.triu((places[:, None] == places).all(axis=2), 1).sum(axis=1)
 
 
 def _spots(codes, order, atom_order, ax):
@@ -845,10 +854,8 @@ def _spots(codes, order, atom_order, ax):
     The strongest code of a spot wins.
     """
     n, N = codes.shape
-    width, height = _size_in_points(ax)
-    most_columns = max(1, int(width * ax.figure.dpi / 144))
-    most_rows = max(1, int(height * ax.figure.dpi / 144))
-    picture = np.zeros((min(n, most_rows), min(N, most_columns)))
+    width, height = np.multiply(_size_in_points(ax), ax.figure.dpi / 144)
+    picture = np.zeros((min(n, max(1, int(height))), min(N, max(1, int(width)))))
     weak_first = np.abs(codes.data).argsort(kind="stable")
     rows = order.argsort()[codes.row[weak_first]]  # where each sample and atom goes
     columns = atom_order.argsort()[codes.col[weak_first]]
@@ -886,28 +893,6 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
     return ax
 
 
-def _angle_bars(X, Y, ax):
-    """Principal angles of X (d, p) and Y (d, q) as bars."""
-    X = checks.shaped_array(X, "X", ("d", "p"))
-    Y = checks.shaped_array(Y, "Y", ("d", "q"))
-    angles = np.degrees(core.principal_angles(X, Y))
-    ax = _axes(ax, 6, 4)
-    ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
-    texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
-    width = max(map(len, texts)) * CHAR_WIDTH * FONT
-    if width < 0.8 * _size_in_points(ax)[0] / len(angles):
-        for i, (angle, text) in enumerate(zip(angles, texts), start=1):
-            ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
-    ax.set(
-        xlabel="index",
-        ylabel="principal angle (degrees)",
-        ylim=(0, 97),
-        yticks=range(0, 91, 15),
-    )
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return ax
-
-
 # -------------------------------------------------------------------- classes and names
 
 
@@ -926,11 +911,7 @@ def _mark_classes(ax, axis, classes, edges, color):
     at = centres / edges[-1] * length
     longest = max(map(len, names)) * CHAR_WIDTH * FONT
     upright = axis == "x" and longest > np.diff(at).min(initial=length)
-    need = LINE_HEIGHT * FONT if upright or axis == "y" else 0
-    kept = []
-    for i in range(len(names)):
-        if not kept or at[i] - at[kept[-1]] >= need:
-            kept.append(i)
+    kept = _apart(at, LINE_HEIGHT * FONT if upright or axis == "y" else 0)
     ticks = ax.xaxis if axis == "x" else ax.yaxis
     ticks.set_ticks(
         centres[kept],
@@ -940,31 +921,13 @@ def _mark_classes(ax, axis, classes, edges, color):
     )
 
 
-def _legend_columns(n):
-    """Columns of a legend of n classes, as few as hold it.
-
-    No two classes side by side share a colour or a marker.
-    """
-    columns = -(-n // LEGEND_ROWS)
-    while columns > 1 and any(
-        rows % len(cycle) == 0
-        for rows in (n // columns, -(-n // columns))
-        for cycle in (CLASS_COLORS, CLASS_MARKERS)
-    ):
-        columns += 1
-    return columns
-
-
 def _by_class(labels, n, name):
     """The order that sorts n items by class, the classes, and their limits.
 
     A class begins and the last ends at limits (n_classes + 1,).
     """
     labels = _check_names(labels, n, name)
-    try:
-        classes = list(dict.fromkeys(labels))
-    except TypeError as error:
-        raise TypeError(f"{name} must be hashable, got {error}") from None
+    classes = list(dict.fromkeys(labels))
     try:
         classes.sort(key=checks.natural_order)
     except TypeError:  # classes of several types stay in order of appearance
@@ -1006,20 +969,9 @@ def _size_in_points(ax):
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
-def _check_gram(K):
-    K = core.check_symmetric(K, "K")
-    if core.max_abs(K) > 1 / core.LEAST_SCALE:
-        raise ValueError(
-            f"K must have entries up to {1 / core.LEAST_SCALE:g}, got {core.max_abs(K):g}"
-        )
-    return K
-
-
 def _check_mapping(value, name, of):
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be {of}, got {value!r:.60}")
-    if not value:
-        raise ValueError(f"{name} must be {of}, got none")
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f"{name} must be {of}, got {value!r:.60}")
 
 
 def _check_names(names, n, name):

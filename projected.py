@@ -104,8 +104,9 @@ def projected_codes(
     n, _, p = X.shape
     N = len(D)
     lam = core.check_number(lam, "lam", least=0)
-    n_neighbors = min(5, N) if n_neighbors is None else n_neighbors
-    n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1, N)
+    n_neighbors = core.check_integer(
+        min(5, N) if n_neighbors is None else n_neighbors, "n_neighbors", 1, N
+    )
     if init is not None:
         init = core.dense_codes(core.check_codes(init, n, N, "init"))
     rules = _Rules(
@@ -131,8 +132,9 @@ def projected_codes(
                 at = tile.start + i
                 x = np.array(X[at], np.float64, order="C")
                 usable = [start[i] for start in starts if not np.isnan(start[i, 0])]
-                end = _best_end(x, atoms, usable, rules)
-                codes[at], cost[at], violation[at], gap[at], n_iter[at] = end
+                codes[at], cost[at], violation[at], gap[at], n_iter[at] = _best_end(
+                    x, atoms, usable, rules
+                )
 
         core.run_blocks(solve, len(X[tile]), 4)
     _warn_of_ends(violation, gap, rules)
@@ -212,18 +214,15 @@ def _grams_one_by_one(X, atoms):
     BLAS products of one shape each.
     """
     N, q, d = atoms.shape
-    K = np.empty((len(X), N))
 
-    def fill(block):
-        for i in range(block.start, block.stop):
-            x = np.array(X[i], np.float64, order="C")
-            products = checks.small_products(
-                atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
-            )
-            K[i] = np.square(products).reshape(N, -1).sum(axis=1)
+    def of_query(one):  # a block of one query
+        x = np.array(X[one.start], np.float64, order="C")
+        products = checks.small_products(
+            atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
+        )
+        return np.square(products).reshape(N, -1).sum(axis=1)
 
-    core.run_blocks(fill, len(X), 4)
-    return K
+    return np.stack(core.run_blocks(of_query, len(X), 1))
 
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors, given):
@@ -237,19 +236,15 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, given):
     local = core.local_coding(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
-        sparse = lasso(K_dd, K_xd, p)
-        near = local(K_dd, K_xd, p)
-    others = [_with_sum_one(one, rules.positive) for one in (sparse, near, *given)]
-    return [nearest, *others]
+        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p), *given]
+    return [nearest, *(_with_sum_one(codes, rules.positive) for codes in others)]
 
 
 def _with_sum_one(codes, positive):
     codes = np.maximum(codes.astype(np.float64), 0 if positive else -np.inf)
-    total = codes.sum(axis=1)
-    usable = total > 1e-6 * np.abs(codes).sum(axis=1)
-    return np.where(
-        usable[:, None], codes / np.where(usable, total, 1)[:, None], np.nan
-    )
+    total = codes.sum(axis=1, keepdims=True)
+    usable = total > 1e-6 * np.abs(codes).sum(axis=1, keepdims=True)
+    return np.where(usable, codes / np.where(usable, total, 1), np.nan)
 
 
 def _best_end(x, atoms, starts, rules):
@@ -258,11 +253,10 @@ def _best_end(x, atoms, starts, rules):
     ends = []
     for start in starts:
         end = _descent(x, atoms, start, rules)
-        if end is None:
-            continue
-        ends.append(end)
-        if end.cost <= least + 8 * EPS * (1 + least):
-            break
+        if end is not None:
+            ends.append(end)
+            if end.cost <= least + 8 * EPS * (1 + least):
+                break
     best = min(ends, key=lambda end: end.cost)
     return best._replace(n_iter=sum(end.n_iter for end in ends))
 
@@ -313,13 +307,12 @@ def _point(frame, y):
     next_one = below[-1] if r > q else -np.inf
     if Q is not None:
         next_one = max(next_one, 0.0)
-    scale = np.abs(s).max(initial=1e-300)
-    gap = (s[r - q] - next_one) / scale
+    gap = (s[r - q] - next_one) / np.abs(s).max(initial=1e-300)
     xb = B.T @ x
     tied = gap <= 8 * r * EPS
-    apart = s[r - q :] - below[:, None]
+    over = 1 / np.where(tied, 1, s[r - q :] - below[:, None])
     loss = q - x.shape[1] + 2 * (xb * xb).sum()
-    return _Point(loss, gap, tied, A, B, A.T @ x, xb, 1 / np.where(tied, 1, apart))
+    return _Point(loss, gap, tied, A, B, A.T @ x, xb, over)
 
 
 def _slopes(frame, point):
@@ -354,8 +347,7 @@ def _gradient_of_all(frame, point, atoms):
         both = frame.Q @ both
     products = checks.small_products(
         atoms.reshape(-1, d), both, np.empty((N * q, 2 * q))
-    )
-    products = products.reshape(N, q, 2 * q)
+    ).reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 
 
@@ -484,8 +476,6 @@ def _newton_step(slope, H):
 
 def _keep(state, keep):
     """The state without the active atoms that are not kept, whose y_j are zero."""
-    if keep.all():
-        return state
     return state._replace(
         active=state.active[keep],
         sign=state.sign[keep],
@@ -500,9 +490,7 @@ def _search(state, slope, step, rules):
     No coefficient changes its sign.
     """
     longest = FAR * np.abs(state.y).sum()
-    length = np.abs(step).sum()
-    if length > longest:
-        step = step * (longest / length)
+    step = step * min(1.0, longest / max(np.abs(step).sum(), 1e-300))
     shrinks = state.sign * step < 0
     exits = np.full(len(step), np.inf)
     exits[shrinks] = -state.y[shrinks] / step[shrinks]

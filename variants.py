@@ -124,11 +124,11 @@ def pursuit_codes(
     tol = core.check_number(tol, "tol", least=0)
     K = core.c_array(K_dd, np.float64)
     codes = np.zeros(K_xd.shape)
-    tie = core.tie_tolerance(K_xd.dtype)
+    rules = n_atoms, tol, core.tie_tolerance(K_xd.dtype)
 
     def solve(rows):
         k = core.c_array(K_xd[rows], np.float64)
-        _pursuits(K, k, norm2[rows], n_atoms, tol, tie, codes[rows])
+        _pursuits(K, k, norm2[rows], *rules, codes[rows])
 
     core.run_blocks(solve, len(codes), 16)
     return core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
@@ -230,8 +230,7 @@ def whitened(
     kept = np.flatnonzero(values > rtol * values[-1])[::-1]
     root = np.sqrt(values[kept])
     A = root[:, None] * vectors.T[kept]
-    x = K_xd @ vectors[:, kept] / root
-    return Whitened(A.astype(dtype), x.astype(dtype))
+    return Whitened(A.astype(dtype), (K_xd @ vectors[:, kept] / root).astype(dtype))
 
 
 # --------------------------------------------------------------------- matching pursuit

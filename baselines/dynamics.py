@@ -136,8 +136,7 @@ def _balanced(systems, name, stabilize):
     dtype = checks.float_type(C)
     C = C.astype(np.float64, copy=False)
     gram = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
-    A = np.empty(gram.shape, complex)
-    W = np.empty(gram.shape, complex)
+    A, W = np.empty((2, *gram.shape), complex)
     P = np.empty((1, 1, *gram.shape[1:]), complex)
     for i, (own, _) in enumerate(systems):
         own = own.astype(np.float64)
@@ -208,29 +207,27 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
     Column by column: what of A1^H P A2 is known gives entry after entry of the next.
     """
     s = A1.shape[1]
-    half = np.empty((s, s), np.complex128)
+    half = np.empty(s, np.complex128)
     known = np.empty(s, np.complex128)
     for i in range(start, stop):
         T = A1[i]
         for j in range(len(A2)):
             S = A2[j]
             P = out[i, j]
-            for a in range(s):  # G W2
-                for c in range(s):
-                    total = 0j
-                    for b in range(s):
-                        total += products[i * s + a, j * s + b] * W2[j, b, c]
-                    half[a, c] = total
             for c in range(s):
-                for a in range(s):  # column c of P S, but for its own share
-                    total = 0j
+                for a in range(
+                    s
+                ):  # columns c of G W2, and of P S but for its own share
+                    half[a] = 0j
+                    for b in range(s):
+                        half[a] += products[i * s + a, j * s + b] * W2[j, b, c]
+                    known[a] = 0j
                     for b in range(c):
-                        total += P[a, b] * S[b, c]
-                    known[a] = total
+                        known[a] += P[a, b] * S[b, c]
                 for a in range(s):
                     total = 0j
                     for b in range(s):
-                        total += np.conj(W1[i, b, a]) * half[b, c]
+                        total += np.conj(W1[i, b, a]) * half[b]
                     for b in range(a + 1):
                         total += np.conj(T[b, a]) * known[b]
                     P[a, c] = total / (1 - np.conj(T[a, a]) * S[c, c])
@@ -316,16 +313,17 @@ def compress(
     >>> seen.common.shape, seen.innovations.shape
     ((10, 2), (10, 4))
     """
-    clip = checks.check_clip(frames, "frames")
+    clip = checks.check_clip(frames, "frames", checks.LARGEST_PIXEL)
     rows = clip.reshape(len(clip), -1).astype(np.float64)
     n, d = rows.shape
     n_common = core.check_integer(n_common, "n_common", 1, d)
     n_innovations = core.check_integer(n_innovations, "n_innovations", 2, d)
     seed = core.check_integer(seed, "seed", 0)
-    common = _Camera(1, d, n_common, [seed, 0])
-    innovations = _Camera(n, d, n_innovations, [seed, 1])
     return Measurements(
-        common.measure(rows), innovations.measure(rows), clip.shape[1:], seed
+        _Camera(1, d, n_common, [seed, 0]).measure(rows),
+        _Camera(n, d, n_innovations, [seed, 1]).measure(rows),
+        clip.shape[1:],
+        seed,
     )
 
 
@@ -406,7 +404,7 @@ def recover(
 
 def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     """recover without its warning, for many clips."""
-    measurements, exponent = _check_measurements(measurements)
+    measurements = _check_measurements(measurements)
     common, innovations, *_ = measurements
     n, m = innovations.shape
     d = measurements.shape[0] * measurements.shape[1]
@@ -416,9 +414,9 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     n_iter = core.check_integer(n_iter, "n_iter", 1)
     held = max(1, m // HELD_OUT)
     numbers = n * (m - held) + s * common.shape[1]
-    K = max(1, numbers // (6 * s)) if n_coefficients is None else n_coefficients
+    usual = min(max(1, numbers // (6 * s)), d)
     K = core.check_integer(
-        min(K, d) if n_coefficients is None else K, "n_coefficients", 1, d
+        usual if n_coefficients is None else n_coefficients, "n_coefficients", 1, d
     )
     if s * min(3 * K, d) > numbers:
         raise ValueError(
@@ -432,12 +430,11 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     frames = X @ C.T
     missed = (problem.innovations.measure(frames) - innovations)[:, m - held :]
     signal = max(np.linalg.norm(innovations[:, m - held :]), 1e-300)
-    frames = np.ldexp(frames, exponent).reshape(n, *measurements.shape)
     return Recovery(
         A,
-        np.ldexp(C, exponent),
+        C,
         X,
-        frames,
+        frames.reshape(n, *measurements.shape),
         float(np.linalg.norm(missed) / signal),
         steps,
     )
@@ -456,18 +453,11 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     R = checks.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    exponent = checks.exponent(F, R)
-    error = np.ldexp(F, -exponent) - np.ldexp(R, -exponent)
-    if not error.any():
+    peak = core.max_abs(F)  # squares of shares neither overflow nor vanish
+    error = np.linalg.norm(F / peak - R / peak)
+    if error == 0:
         return math.inf
-    return 20 * (_log10_norm(F) - _log10_norm(error) - exponent * math.log10(2))
-
-
-def _log10_norm(A):
-    exponent = checks.exponent(A)
-    return float(
-        np.log10(np.linalg.norm(np.ldexp(A, -exponent)))
-    ) + exponent * math.log10(2)
+    return 20 * (math.log10(np.linalg.norm(F / peak)) - math.log10(error))
 
 
 def _states(common, s, n_blocks):
@@ -525,8 +515,8 @@ class _SeenSystem:
         values[:, : self.m] = z[s * m :].reshape(len(values), self.m)
         C = self.common.adjoint(z[: s * m].reshape(s, m))
         C += self.X.T @ self.innovations.adjoint(values)
-        images = C.reshape(s, *self.shape)
-        return scipy.fft.dctn(images, axes=(1, 2), norm="ortho").reshape(s, -1).T
+        S = scipy.fft.dctn(C.reshape(s, *self.shape), axes=(1, 2), norm="ortho")
+        return S.reshape(s, -1).T
 
     def least_squares(self, support, start, tol):
         """The S (d, s) of rows in the support that fits best, from a start."""
@@ -628,7 +618,7 @@ def _check_pair_of_systems(systems, systems2, stabilize):
 
 
 def _check_measurements(measurements):
-    """Measurements divided by a power of two, and its exponent."""
+    """Measurements of float64."""
     if not isinstance(measurements, Measurements):
         raise TypeError(
             "measurements must be what compress gives, got "
@@ -645,8 +635,6 @@ def _check_measurements(measurements):
     )
     if not innovations.any() or not common.any():
         raise ValueError("measurements must hold a signal, got only zeros")
-    exponent = checks.exponent(common, innovations)
     return measurements._replace(
-        common=np.ldexp(common.astype(np.float64), -exponent),
-        innovations=np.ldexp(innovations.astype(np.float64), -exponent),
-    ), exponent
+        common=common.astype(np.float64), innovations=innovations.astype(np.float64)
+    )

@@ -94,6 +94,15 @@ def first_of_ties(scores, size=None):
     return estimators.break_ties(scores, (scores >= ties[:, None]).argmax(axis=1))
 
 
+class Learner(estimators.ByScores, estimators.Estimator):
+    """Base of the classifiers that learn from the checked training set."""
+
+    def fit(self, X: ArrayLike | core.Sets, y: core.Labels) -> Self:
+        """Learn from subspaces (N, d, p), sets of frames or clips X with labels y."""
+        self._learn_from(self.check_labelled(X, y))
+        return self
+
+
 class Sharing:
     """Base of estimators that share what they compute of one training set.
 
@@ -274,7 +283,7 @@ class GGDA(GDA):
 
 
 @dataclass(eq=False, repr=False)
-class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
+class DCC(Sharing, Learner, estimators.OnSubspaces):
     """Discriminant analysis of canonical correlations (sets.dcc), then the nearest set.
 
     The nearest training set has the largest sum of canonical correlations after the
@@ -299,9 +308,8 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     reg: float = 1e-3
     tol: float = 1e-4
 
-    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Learn from subspaces X (N, d, p) with labels y."""
-        X = self.check_labelled(X, y)
+    def _learn_from(self, X):
+        """Learn the transform from subspaces X (N, d, p)."""
         sets.check_angles(self.n_angles, X, X)
         self.transform_, self.objective_, n_iter = sets.dcc_from(
             lambda: self.once(
@@ -314,7 +322,6 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
         # one that did not help was tried
         self.n_iter_ = max(n_iter, min(1, self.max_iter))
         self.bases_ = image_of(X, self.transform_)
-        return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Sums of the correlations with a class's most similar set (n, n_classes)."""
@@ -324,15 +331,6 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
 
 
 # ----------------------------------------------------------------------- sets of frames
-
-
-class Learner(estimators.ByScores, estimators.Estimator):
-    """Base of the classifiers of sets of frames and of clips: what is learned of them."""
-
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Learn from sets of frames, or clips, X with labels y."""
-        self._learn_from(self.check_labelled(X, y))
-        return self
 
 
 class OnSets(Sharing, estimators.KernelChoice, Learner):
@@ -403,8 +401,9 @@ class MSM(OnSets):
         """Make the references of sets of frames X."""
         core.check_choice(self.reference, "reference", "class", "set")
         p = core.check_integer(self.p, "p", 1)
-        q = p if self.p_reference is None else self.p_reference
-        q = core.check_integer(q, "p_reference", 1)
+        q = core.check_integer(
+            p if self.p_reference is None else self.p_reference, "p_reference", 1
+        )
         if self.n_angles is not None:
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
         if core.check_flag(self.whiten, "whiten") and self.keep is not None:
@@ -555,7 +554,7 @@ class KAHM(OnSets):
 
 
 @dataclass(eq=False, repr=False)
-class ISC(estimators.ByScores, estimators.OnSubspaces):
+class ISC(Learner, estimators.OnSubspaces):
     """Intrinsic sparse coding (iSC) over labelled subspaces.
 
     The class whose atoms explain most of a query, by the codes of
@@ -578,20 +577,18 @@ class ISC(estimators.ByScores, estimators.OnSubspaces):
 
     lam: float = 0.1
 
-    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Take subspaces X (N, d, p) with labels y as atoms."""
+    def _learn_from(self, X):
+        """Take subspaces X (N, d, p) as atoms."""
         core.check_number(self.lam, "lam", least=0)
-        self.atoms_ = self.check_labelled(X, y)
-        self.gram_ = core.bases_gram(self.atoms_)
-        return self
+        self.atoms_ = X
+        self.gram_ = core.bases_gram(X)
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """||X^||^2 less the residual of each class (n, n_classes)."""
         X = self.check_input(X)
         X, atoms = core.same_dimension(X, self.atoms_, ("X", "the training subspaces"))
-        codes = tangent.intrinsic_codes(X, atoms, self.lam)
         scores, _ = core.class_scores(
-            codes,
+            tangent.intrinsic_codes(X, atoms, self.lam),
             self.gram_,
             core.bases_gram(X, atoms),
             self.index_,
@@ -601,7 +598,7 @@ class ISC(estimators.ByScores, estimators.OnSubspaces):
 
 
 @dataclass(eq=False, repr=False)
-class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
+class LogEuclideanSC(Sharing, Learner, estimators.OnSubspaces):
     """Log-Euclidean sparse coding (lE-SC) over labelled subspaces.
 
     The class of least residual in one tangent space, by the codes of
@@ -626,16 +623,15 @@ class LogEuclideanSC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     lam_scale: str | None = None
     positive: bool = False
 
-    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Take subspaces X (N, d, p) with labels y as atoms."""
+    def _learn_from(self, X):
+        """Take subspaces X (N, d, p) as atoms."""
         core.check_number(self.lam, "lam", least=0)
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
         core.check_flag(self.positive, "positive")
-        self.atoms_ = self.check_labelled(X, y)
-        find = partial(tangent.tangent_base, self.base, self.atoms_)
+        self.atoms_ = X
+        find = partial(tangent.tangent_base, self.base, X)
         by_name = self.base is None or isinstance(self.base, str)
         self.base_ = self.once(("base", self.base), find) if by_name else find()
-        return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """||log(X)||^2 less the residual of each class (n, n_classes)."""
@@ -1069,8 +1065,9 @@ class TCCA(OnVideos):
         chosen = np.arange(self.p * len(self.parts_))
         if self.n_features is not None:
             count = core.check_integer(self.n_features, "n_features", 1)
-            features = tensors.correlations_of(self.parts_)
-            self.separations_ = tensors.separations(features, self.index_)
+            self.separations_ = tensors.separations(
+                tensors.correlations_of(self.parts_), self.index_
+            )
             chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
@@ -1136,8 +1133,8 @@ class DFS(ByRule):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
-        spectra = (self._spectra(self.check_input(X)) - self.mean_) / self.scale_
-        return cdist(spectra, self.spectra_)
+        spectra = self._spectra(self.check_input(X))
+        return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
 
     def _spectra(self, X):
         def spectrum(block):

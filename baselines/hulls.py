@@ -5,7 +5,8 @@ Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them
 Everything is computed in float64 and returned in the type of the frames. A kernel is
 any k(A, B) -> (len(A), len(B)) on rows, such as kernels.rbf(gamma), which is called
 from one thread, or a name as in kernels, where "rbf" has the median_gamma of sets2, if
-given, else of sets. Source: Cevikalp and Triggs, CVPR 2010.
+given, else of sets. Frames need entries above 1e-140, whose squares do not vanish.
+Source: Cevikalp and Triggs, CVPR 2010.
 
 Each set is centred on its own mean, and a pair of sets adds the difference of the two
 means. So one set cannot change the distance of two others, however far away it lies.
@@ -24,17 +25,13 @@ from grassmann_sc import checks
 
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
-# sets of entries below are lifted in pairs: squares of smaller ones underflow
-TINY = 1e-100
-LIFT = 2.0**700  # exact
-
 PRODUCTS_AT_A_TIME = 2**21  # of frames, or of vectors of hulls
 # of a set in a kernel's feature space, whose kernel matrix takes 134 MB
 MOST_FRAMES = 4096
 EPS = np.finfo(np.float64).eps
-# singular values of centred frames above this share of the largest count
+# singular values of centred frames above this share of the largest count, and
+# eigenvalues of a centred kernel matrix
 RANK_TOL = 1e-8
-KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
 MEETS = 1e-12  # distances below this share of that of the means are 0, from vectors
 KERNEL_MEETS = 1e-7  # and from inner products alone
 DEPENDENT = 1e-15  # share of a vertex' square that depends on others
@@ -86,14 +83,12 @@ def affine_hull_distances(
 # What the hulls of sets are to others. H holds the directions U and the mean of each, k
 # + 1 rows, or for a kernel the coefficients of the frames in them, a list; own = U^T mu
 # and ||mu||^2, of a kernel alone; lengths: rows of products that a set takes, those of
-# H or the frames; rounding of the frames, as a distance; tiny: are all entries below
-# TINY?
-Hulls = namedtuple("Hulls", "H starts own frames lengths rounding tiny dtype")
+# H or the frames; rounding of the frames, as a distance.
+Hulls = namedtuple("Hulls", "H starts own frames lengths rounding dtype")
 
 
 def affine_hulls(sets, rules, kernel):
     """Hulls of checked sets, for affine_distances."""
-    rounding, tiny = _sizes(sets, kernel)
     frames = [] if kernel is None else _frames_of_kernel(sets)
     hulls, own = zip(
         *(_hull_of(one, i, rules, kernel) for i, one in enumerate(frames or sets))
@@ -104,8 +99,7 @@ def affine_hulls(sets, rules, kernel):
         np.concatenate(own),
         frames,
         [len(one) for one in frames or hulls],
-        rounding,
-        tiny,
+        _rounding_of(sets, kernel),
         checks.float_type(*sets),
     )
 
@@ -115,9 +109,8 @@ def affine_distances(rows, columns, kernel):
 
     Of hulls with themselves if both are one.
     """
-    symmetric = rows is columns
-    distances = np.zeros((len(rows.tiny), len(columns.tiny)))
-    for i, j, unit in _tiles_of_sets(rows, columns):
+    distances = np.zeros((len(rows.rounding), len(columns.rounding)))
+    for i, j in _tiles_of_sets(rows, columns):
         vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
             vectors = read_only(
@@ -126,23 +119,23 @@ def affine_distances(rows, columns, kernel):
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
-        top = _side(rows, i, unit)
-        left = _side(columns, j, unit)
+        top = _side(rows, i)
+        left = _side(columns, j)
         most = int(max(np.diff(top[0]).max(), np.diff(left[0]).max()))
         out = np.empty((i.stop - i.start, j.stop - j.start))
         core.run_blocks(
             lambda block: _affine_tile(
-                products, top, left, vectors, most, unit, block.start, block.stop, out
+                products, top, left, vectors, most, block.start, block.stop, out
             ),
             len(out),
             8,
         )
-        distances[i, j] = out / unit
-    if symmetric:
+        distances[i, j] = out
+    if rows is columns:
         distances = np.maximum(distances, distances.T)
         np.fill_diagonal(distances, 0)
-    rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
-    return rounded, distances == 0
+    dtype = np.result_type(rows.dtype, columns.dtype)
+    return distances.astype(dtype, copy=False), distances == 0
 
 
 def _span(starts, part):
@@ -150,13 +143,13 @@ def _span(starts, part):
     return slice(starts[part.start], starts[part.stop])
 
 
-def _side(hulls, part, unit):
+def _side(hulls, part):
     """starts, own and rounding of consecutive hulls."""
     starts = hulls.starts[part.start : part.stop + 1]
     return read_only(
         starts - starts[0],
         hulls.own[_span(hulls.starts, part)],
-        hulls.rounding[part] * unit,
+        hulls.rounding[part],
     )
 
 
@@ -181,7 +174,7 @@ def _hull_of_kernel(frames, i, rules, kernel):
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
-    floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * largest)
+    floor = max(RANK_TOL * values[-1], 1e-14 * largest)
     k = _hull_dimension(values[values > floor][::-1], rules, i, q)
     A = V[:, : -k - 1 : -1] / np.sqrt(values[: -k - 1 : -1])
     H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
@@ -222,8 +215,8 @@ _Span = namedtuple("_Span", "S L support x y z")
 
 
 @core.jit(long=True)
-def _affine_tile(products, rows, columns, vectors, most, unit, start, stop, out):
-    """Write the distances of hulls i and j of a tile, times unit, to out[i, j].
+def _affine_tile(products, rows, columns, vectors, most, start, stop, out):
+    """Write the distances of hulls i and j of a tile to out[i, j].
 
     i is in start..stop-1. products of all vectors of the hulls, (sum (k_i + 1), sum
     (m_j + 1)), at most so many a hull; vectors themselves, or empty arrays. With them
@@ -260,7 +253,7 @@ def _affine_tile(products, rows, columns, vectors, most, unit, start, stop, out)
                 least = KERNEL_MEETS * np.sqrt(scale)
             else:
                 for c in range(len(rest)):
-                    rest[c] = (A[top + k, c] - B[left + m, c]) * unit
+                    rest[c] = A[top + k, c] - B[left + m, c]
                 scale = core.dot(rest, rest, len(rest))
                 square = _square_of_rest(w, A[top:], B[left:], C, k, m, rest, scale)
                 least = MEETS * np.sqrt(scale) + row_rounding[i] + column_rounding[j]
@@ -286,8 +279,7 @@ def _square_of_rest(w, U, W, C, k, m, rest, scale):
             core.axpy(-w.x[a], U[a], rest, len(rest))
         for b in range(m):
             core.axpy(-w.y[b], W[b], rest, len(rest))
-        square = core.dot(rest, rest, len(rest))
-    return square
+    return core.dot(rest, rest, len(rest))
 
 
 @core.inlined_jit
@@ -383,30 +375,30 @@ def convex_hull_distances(
 
 # Frames of all sets as rows, of each from its centre (of a kernel as they are, no
 # centres); the rest as in Hulls.
-Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding tiny dtype")
+Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding dtype")
 
 
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
     lengths = np.array([len(one) for one in sets])
-    starts = _starts_of(lengths)
     small = np.flatnonzero(lengths * bound < 1 - 1e-9)
     if len(small):
         raise ValueError(
             "bound must be at least 1 / n_frames of each set, got "
             f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)"
         )
-    rounding, tiny = _sizes(sets, kernel)
     if kernel is None:
-        frames = np.empty((starts[-1], sets[0].shape[1]))
-        centres = np.empty((len(sets), sets[0].shape[1]))
-        for i, one in enumerate(sets):
-            frames[starts[i] : starts[i + 1]], centres[i] = _centred(one)
+        frames, centres = zip(*map(_centred, sets))
     else:
-        frames = np.concatenate(_frames_of_kernel(sets))
+        frames = _frames_of_kernel(sets)
         centres = np.empty((len(sets), 0))
     return Polytopes(
-        frames, starts, centres, lengths, rounding, tiny, checks.float_type(*sets)
+        np.concatenate(frames),
+        _starts_of(lengths),
+        np.array(centres),
+        lengths,
+        _rounding_of(sets, kernel),
+        checks.float_type(*sets),
     )
 
 
@@ -420,23 +412,21 @@ def convex_distances(rows, columns, rules, kernel):
     n_full = int(1 / bound + 1e-9)
     left = 1 - n_full * bound
     shares = np.array([bound] * n_full + [left] * (left > 1e-9))
-    found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
-    for i, j, unit in _tiles_of_sets(rows, columns):
+    found = np.zeros((4, len(rows.rounding), len(columns.rounding)))
+    for i, j in _tiles_of_sets(rows, columns):
         frames = [
             hulls.frames[_span(hulls.starts, part)]
             for hulls, part in ((rows, i), (columns, j))
         ]
-        if unit != 1:  # the product of a view with itself is half the work
-            frames = [one * unit for one in frames]
         by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(
             PRODUCTS_AT_A_TIME
         )
         K = _inner_products(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [
-            _polytope_side(hulls, part, one, unit, kernel, by_grams)
+            _polytope_side(hulls, part, one, kernel, by_grams)
             for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))
         ]
-        skip = i.start - j.start if symmetric else -len(rows.tiny)
+        skip = i.start - j.start if symmetric else -len(rows.rounding)
         tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
         n = max(rows.lengths[i]) + max(columns.lengths[j])
         core.run_blocks(
@@ -453,7 +443,6 @@ def convex_distances(rows, columns, rules, kernel):
             i.stop - i.start,
             1,
         )
-        tile[:2] /= unit
         found[:, i, j] = tile
     if symmetric:
         found += found.swapaxes(1, 2)
@@ -469,7 +458,7 @@ def convex_distances(rows, columns, rules, kernel):
     return HullDistances(rounded, gap, n_iter.astype(np.int64)), distances == 0
 
 
-def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
+def _polytope_side(hulls, part, frames, kernel, by_grams):
     """Of consecutive hulls.
 
     The starts of the frames of each, the rows of their Gram matrices, or none, frames,
@@ -486,8 +475,8 @@ def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
         starts,
         grams,
         frames if kernel is None else np.empty((len(frames), 0)),
-        hulls.centres[part] * unit,
-        hulls.rounding[part] * unit,
+        hulls.centres[part],
+        hulls.rounding[part],
     )
 
 
@@ -554,15 +543,11 @@ def _centred(frames):
     return frames - mean, mean
 
 
-def _sizes(sets, kernel):
-    """How far rounding moves each set's frames (n,), and whether all are below TINY.
-
-    For a kernel, whose values tell it, 0 and False.
-    """
+def _rounding_of(sets, kernel):
+    """How far rounding moves each set's frames (n,); 0 for a kernel, whose values tell."""
     if kernel is not None:
-        return np.zeros(len(sets)), np.zeros(len(sets), bool)
-    largest = np.array([core.max_abs(one) for one in sets])
-    return EPS * math.sqrt(sets[0].shape[1]) * largest, largest < TINY
+        return np.zeros(len(sets))
+    return EPS * math.sqrt(sets[0].shape[1]) * np.array([*map(core.max_abs, sets)])
 
 
 def _starts_of(lengths):
@@ -583,19 +568,15 @@ def _frames_of_kernel(sets):
 
 
 def _tiles_of_sets(rows, columns):
-    """Slices (i, j, unit) of sets with at most PRODUCTS_AT_A_TIME products, or of one pair.
+    """Slices (i, j) of sets with at most PRODUCTS_AT_A_TIME products, or of one pair.
 
-    Of a symmetric matrix, those that reach above the diagonal. The sets of a slice are
-    all tiny or none. unit: by how much frames are lifted, so that squares of their
-    entries are normal.
+    Of a symmetric matrix, those that reach above the diagonal.
     """
     side = math.isqrt(PRODUCTS_AT_A_TIME)
-    of_rows = checks.batches(rows.lengths, side, rows.tiny)
-    for j in checks.batches(columns.lengths, side, columns.tiny):
-        for i in of_rows:
+    for j in checks.batches(columns.lengths, side):
+        for i in checks.batches(rows.lengths, side):
             if rows is not columns or i.start < j.stop:
-                tiny = rows.tiny[i.start] and columns.tiny[j.start]
-                yield i, j, LIFT if tiny else 1.0
+                yield i, j
 
 
 # --------------------------------------------------------------- distances of polytopes

@@ -95,8 +95,10 @@ def cosine_sums(X, D, n_angles, power):
     """
     n, d, p = X.shape
     N, _, q = D.shape
+    if p > q:
+        return np.ascontiguousarray(cosine_sums(D, X, n_angles, power).T)
     symmetric = X is D
-    if power == 2 and n_angles == min(p, q):
+    if power == 2 and n_angles == p:
         return core.bases_gram(X, None if symmetric else D)
     K = np.zeros((n, N), X.dtype)
     height = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
@@ -123,44 +125,30 @@ def cosine_sums(X, D, n_angles, power):
 
 @core.jit(parts=jacobi)
 def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
-    """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1."""
-    small = min(p, q)
-    B = np.empty((small, max(p, q)))
+    """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1.
+
+    Or the product of squares; p <= q.
+    """
+    B = np.empty((p, q))
     no_turns = np.empty((0, 0))
-    cosine = np.empty(small)
+    cosine = np.empty(p)
     for i in range(start, stop):
         for j in range(out.shape[1]):
             for a in range(p):
-                for b in range(q):
-                    if p <= q:
-                        B[a, b] = C[i * p + a, j * q + b]
-                    else:
-                        B[b, a] = C[i * p + a, j * q + b]
+                core.copy(C[i * p + a, j * q :], B[a], q)
             jacobi.orthogonal_rows(B, no_turns)
-            for a in range(small):
-                cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], B.shape[1])))
-            out[i, j] = _leading_sum(cosine, n_angles, power)
-
-
-@core.inlined_jit
-def _leading_sum(cosine, n_angles, power):
-    """The sum of the n_angles largest cosines or squares, or the product of squares.
-
-    cosine is overwritten.
-    """
-    total = 1.0 if power == PRODUCT else 0.0
-    for a in range(n_angles):
-        largest = a
-        for b in range(a + 1, len(cosine)):
-            if cosine[b] > cosine[largest]:
-                largest = b
-        c = cosine[largest]
-        cosine[largest] = cosine[a]
-        if power == PRODUCT:
-            total *= c * c
-        else:
-            total += c if power == 1 else c * c
-    return total
+            for a in range(p):
+                cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], q)))
+            total = 1.0 if power == PRODUCT else 0.0
+            for _ in range(n_angles):
+                largest = cosine.argmax()
+                c = cosine[largest]
+                cosine[largest] = -1.0  # taken
+                if power == PRODUCT:
+                    total *= c * c
+                else:
+                    total += c if power == 1 else c * c
+            out[i, j] = total
 
 
 # -------------------------------------------------------------- mutual subspace methods
@@ -209,8 +197,7 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     D = core.check_dictionary(D, "D")
     keep = core.check_number(keep, "keep", above=0, most=1)
     vectors, values = _principal_directions(D)
-    m = max(1, round(keep * len(values)))
-    dropped = len(values) - m
+    dropped = len(values) - max(1, round(keep * len(values)))
     if dropped and core.eigenvalues_tie(
         values[::-1], dropped, values[0], len(D) * D.shape[2]
     ):
@@ -282,16 +269,14 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
 def image_bases(X, T):
     """(bases, B) of checked arguments: T^T X_i B_i = bases_i with B_i (p, min(p, m))."""
     n, d, p = X.shape
-    m = T.shape[1]
     images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
-    images = np.ascontiguousarray(images.reshape(m, n, p).transpose(1, 0, 2))
+    images = np.ascontiguousarray(images.reshape(-1, n, p).transpose(1, 0, 2))
     Q, R = np.linalg.qr(images)
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()
-    held = s > d * np.finfo(X.dtype).eps * scale  # (n, min(p, m))
-    inverse = np.divide(1, s, out=np.zeros_like(s), where=held)
-    B = Vt.swapaxes(1, 2) * inverse[:, None, :]
-    return np.matmul(Q, U) * held[:, None, :], B.astype(X.dtype, copy=False)
+    held = (s > d * np.finfo(X.dtype).eps * scale)[:, None, :]  # (n, 1, min(p, m))
+    B = Vt.swapaxes(1, 2) * held / np.where(held, s[:, None, :], 1)
+    return np.matmul(Q, U) * held, B.astype(X.dtype, copy=False)
 
 
 # -------------------------------------------------- discriminant canonical correlations
@@ -342,8 +327,13 @@ def dcc(
     >>> learned.transform.shape, bool(learned.objective[-1] > learned.objective[0])
     ((10, 10), True)
     """
-    begin = partial(dcc_begun, core.check_dictionary(X, "X"), labels, n_between)
-    return dcc_from(begin, dimension=dimension, n_iter=n_iter, reg=reg, tol=tol)
+    return dcc_from(
+        partial(dcc_begun, core.check_dictionary(X, "X"), labels, n_between),
+        dimension=dimension,
+        n_iter=n_iter,
+        reg=reg,
+        tol=tol,
+    )
 
 
 def dcc_begun(X, labels, n_between):
@@ -352,8 +342,9 @@ def dcc_begun(X, labels, n_between):
     span, _ = _principal_directions(X.astype(np.float64, copy=False))
     between = np.not_equal.outer(index, index)
     if n_between is not None:
-        near = cosine_sums(X, X, X.shape[2], 1)
-        between = nearest_pairs(near, between, n_between, "n_between")
+        between = nearest_pairs(
+            cosine_sums(X, X, X.shape[2], 1), between, n_between, "n_between"
+        )
     P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
     pairs = _scatters(P, np.eye(span.shape[1]), index, between)
     if pairs.share == 0:
@@ -432,9 +423,8 @@ def _scatters(P, T, index, between):
     parts = [
         _pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members
     ]
-    S_w = sum(S for S, _ in parts)
-    n_within = sum(len(i) * (len(i) - 1) for i in members)
-    loss_w = sum(loss for _, loss in parts) / max(n_within, 1)
+    S_w, loss_w = (sum(part) for part in zip(*parts))
+    loss_w /= max(sum(len(i) * (len(i) - 1) for i in members), 1)
     S_b, loss_b = _pair_scatter(images, P, between)
     loss_b /= between.sum()
     return Pairs(S_w, S_b, loss_b / (loss_b + loss_w) if loss_b > 1e-10 else 0.0)
@@ -449,9 +439,8 @@ def _pair_scatter(images, P, chosen):
     < j. Directions without correlation are not matched: their part of W is 0.
     """
     N, m, p = images.shape
-    r = P.shape[1]
     rows = np.ascontiguousarray(images.swapaxes(1, 2)).reshape(N * p, m)
-    flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
+    flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(-1, N * p)  # (r, N p)
     S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
     loss = np.zeros(N)
     width = max(
@@ -488,10 +477,10 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
             if not chosen[i, j]:
                 block[:] = 0
                 continue
+            turns[:] = 0
             for a in range(p):
-                for b in range(p):
-                    B[a, b] = block[a, b]
-                    turns[a, b] = 1.0 if a == b else 0.0
+                core.copy(block[a], B[a], p)
+                turns[a, a] = 1.0
             jacobi.orthogonal_rows(B, turns)
             block[:] = 0
             for a in range(p):
@@ -499,8 +488,7 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
                 loss[i] += 1 - min(1.0, cosine)
                 if cosine > 1e-12:
                     for b in range(p):
-                        for c in range(p):
-                            block[b, c] += turns[a, b] * B[a, c] / cosine
+                        core.axpy(turns[a, b] / cosine, B[a], block[b], p)
 
 
 # ------------------------------------------------------- discriminants of a Gram matrix
@@ -556,11 +544,12 @@ def each_gda(K, labels, regs, *, n_components=None):
     )
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
     scatter = within.T @ within
-    share = np.sqrt(np.bincount(index) / len(index))
-    M = G @ (membership - share / np.sqrt(len(index)))  # numerator = M M^T
+    # numerator = M M^T
+    M = G @ (membership - np.sqrt(np.bincount(index)) / len(index))
     for reg in regs:
-        factor = scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True)
-        solution = scipy.linalg.cho_solve(factor, M)
+        solution = scipy.linalg.cho_solve(
+            scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True), M
+        )
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
         rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
@@ -635,8 +624,8 @@ def each_ggda(
         m = core.check_integer(n_components, "n_components", 1, N)
     G, clip, negative_share = _positive_part(K)
     W_w, W_b = _class_graphs(G, index, n_within, n_between)
-    L_b = np.diag(W_b.sum(axis=1)) - W_b
-    numerator = G @ (L_b + beta * W_w) @ G
+    # L_b + beta W_w between
+    numerator = G @ (np.diag(W_b.sum(axis=1)) - W_b + beta * W_w) @ G
     numerator = (numerator + numerator.T) / 2
     scatter = (G * W_w.sum(axis=0)) @ G
     for reg in regs:
@@ -722,12 +711,6 @@ def check_reg(reg):
 def check_gram(K, name):
     """K as a symmetric matrix (N, N) that is not zero."""
     K = core.check_symmetric(K, name)
-    scale = float(np.abs(K).max())
-    if not core.LEAST_SCALE <= scale <= 1 / core.LEAST_SCALE:
-        raise ValueError(
-            f"{name} must have a largest entry between {core.LEAST_SCALE:g} and "
-            f"{1 / core.LEAST_SCALE:g}, got {scale:g}: scale the kernel"
-        )
     if not K.diagonal().max() > 0:
         raise ValueError(
             f"{name} must have squared norms on its diagonal, > 0, got at most "

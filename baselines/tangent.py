@@ -127,8 +127,7 @@ def log_euclidean_codes(
         return_info,
         sparse_output,
     )
-    grams = _tangent_grams(X, D, base, "log_euclidean_codes")
-    return code(grams.K_dd, grams.K_xd, grams.norm2)
+    return code(*_tangent_grams(X, D, base, "log_euclidean_codes"))
 
 
 def log_euclidean_classify(
@@ -266,9 +265,7 @@ def intrinsic_codes(
         else:
             found = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
-        n_right += np.count_nonzero(
-            least_cosine <= intrinsic.right_angle_cosine(X.dtype, p)
-        )
+        n_right += np.sum(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     variants.warn_late("intrinsic", late, gap, max_iter)
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
@@ -296,26 +293,21 @@ def intrinsic_classify(
 
 def _least_squares_of_tile(C, x, atoms, pairs):
     """_affine_lassos for lambda = 0: the y of least norm among the minimisers."""
-    t = len(C)
     factors, _, least_cosine = log_factors(C)
     grams = (_log_gram(*both, atoms, pairs) for both in zip(factors, x))
     codes, gap = zip(*map(_affine_least_squares, grams))
-    codes = np.stack(codes)
-    return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
+    return codes, gap, 0, False, least_cosine
 
 
 def _affine_least_squares(G):
     """The least-norm minimiser y of y^T G y with sum_j y_j = 1, and its gap."""
-    N = len(G)
     values, vectors = np.linalg.eigh((G + G.T) / 2)
-    null = values <= 1e-13 * N * values[-1]
+    null = values <= 1e-13 * len(G) * values[-1]
     ones = vectors.sum(axis=0)  # of the eigenvectors
     share = ones[null] @ ones[null]  # squared norm of 1 projected on the null space
-    if share > 1e-12 * N:
-        y = vectors[:, null] @ (ones[null] / share)
-    else:
-        y = vectors[:, ~null] @ (ones[~null] / values[~null])
-        y /= y.sum()
+    kept = null if share > 1e-12 * len(G) else ~null
+    y = vectors[:, kept] @ (ones / np.where(null, 1, values))[kept]
+    y /= y.sum()
     g = G @ y
     return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
 
@@ -346,13 +338,9 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     w = variants.active_set(N)
     for i in range(n):
         factors, square, cosines = log_factors(C[i : i + 1])
-        nearest = 0
-        peak = 0.0
-        for j in range(N):
-            least[i, j] = cosines[0, j]
-            peak = max(peak, square[0, j])
-            if square[0, j] < square[0, nearest]:
-                nearest = j
+        core.copy(cosines[0], least[i], N)
+        nearest = square[0].argmin()
+        peak = square[0].max()
         # so near that the difference of traces would cancel
         by_vectors = pairs.size == 0 or square[0, nearest] < 1e-7 * len(atoms)
         logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)
@@ -474,9 +462,9 @@ def log_euclidean_dictionary(
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
     tangents, _ = intrinsic.log_of_checked(base, atoms)
-    H = _without_rounding(H).reshape(n, d * p)
+    H = H.astype(np.float64).reshape(n, d * p)
     bound = math.pi / 2 - math.sqrt(np.finfo(X.dtype).eps)
-    tangents = _clipped(_without_rounding(tangents), bound)
+    tangents = _clipped(tangents.astype(np.float64), bound)
     norm2 = np.einsum("ij,ij->i", H, H)
 
     def code(tangents, before):
@@ -533,23 +521,10 @@ def _alternated(X, samples, atoms, code, update, n_iter, tol):
     return atoms, held[0], np.array(costs)
 
 
-def _without_rounding(H):
-    """H (n, d, p) in float64, zero where it is so to rounding.
-
-    Codes could make much of it.
-    """
-    length = np.linalg.norm(H, axis=(1, 2), keepdims=True)
-    return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(
-        np.float64
-    )
-
-
 def _clipped(H, bound):
     """The nearest matrices to H (N, d, p) whose singular values are at most the bound."""
     left, s, right = np.linalg.svd(H, full_matrices=False)
-    short = s.max(axis=1, initial=0) <= bound
-    nearest = np.matmul(left * np.minimum(s, bound)[:, None, :], right)
-    return np.where(short[:, None, None], H, nearest)
+    return np.matmul(left * np.minimum(s, bound)[:, None, :], right)
 
 
 def _update_tangents(H, tangents, codes, bound):
@@ -795,8 +770,8 @@ def _complete(T, k):
     best = 0.0
     trial = np.empty(p)
     for e in range(p):  # from each axis
-        for a in range(p):
-            trial[a] = 1.0 if a == e else 0.0
+        trial[:] = 0.0
+        trial[e] = 1.0
         for _ in range(2):
             for j in range(p):
                 square = core.dot(T[j], T[j], p)

@@ -32,7 +32,6 @@ JOINT = {"yx": 0, "tx": 1, "ty": 2}  # shared axes -> the axis that is left
 SINGLE = {"t": 0, "y": 1, "x": 2}
 MODES = (*JOINT, *SINGLE)
 
-EPS = np.finfo(np.float64).eps
 PRODUCTS_AT_A_TIME = 2**20
 PIXELS_AT_A_TIME = 2**20  # of clips that are unfolded
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
@@ -53,21 +52,18 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     >>> tensors.resize_clips(clips, (3, 4, 4)).shape
     (2, 3, 4, 4)
     """
-    sides = check_sides(shape, "shape")
-    clips = check_clips(clips, "clips")
-    found = np.empty((len(clips), *sides))
-    for clip, out in zip(clips, found):
-        out[:] = clip if clip.shape == out.shape else _resized_clip(clip, out.shape)
-    return found
-
-
-def _resized_clip(clip, shape):
-    transform = checks.import_extra(
-        "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
-    )
-    return transform.resize(
-        clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True
-    )
+    sides = tuple(check_sides(shape, "shape"))
+    clips = [clip.astype(np.float64) for clip in check_clips(clips, "clips")]
+    others = [i for i, clip in enumerate(clips) if clip.shape != sides]
+    if others:
+        transform = checks.import_extra(
+            "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
+        )
+        for i in others:
+            clips[i] = transform.resize(
+                clips[i], sides, order=1, mode="edge", anti_aliasing=True
+            )
+    return np.stack(clips)
 
 
 # -------------------------------------------------------------------- product manifolds
@@ -94,8 +90,8 @@ def mode_bases(
     [(4, 48, 2), (4, 80, 2), (4, 60, 2)]
     """
     clips = check_tensor(clips, "clips")
-    wanted = check_ranks(p, clips.shape[1:])
-    return [_right_factors(clips, k, wanted[k]) for k in range(3)]
+    ranks = check_ranks(p, clips.shape[1:])
+    return [_right_factors(clips, k, rank) for k, rank in enumerate(ranks)]
 
 
 def _right_factors(clips, k, p):
@@ -136,9 +132,7 @@ def product_distances(
     """
     core.check_choice(metric, "metric", "chordal", "geodesic")
     X = _check_factors(X, "X")
-    if Y is None:
-        return np.sqrt(sum(_squares(V, None, metric) for V in X))
-    Y = _check_factors(Y, "Y")
+    Y = X if Y is None else _check_factors(Y, "Y")
     for V, W, axis in zip(X, Y, AXES):
         if V.shape[1:] != W.shape[1:]:
             raise ValueError(
@@ -149,13 +143,14 @@ def product_distances(
 
 
 def _squares(X, Y, metric):
-    """Squared distances of bases (n, d, p) and (N, d, p).
+    """Squared distances of bases (n, d, p) and (N, d, p); half the work if X is Y.
 
     They may have columns of zeros at the end.
     """
-    if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
-        Y = _completed(X if Y is None else Y, 1)
+    if not (X.any(axis=1).all() and Y.any(axis=1).all()):
+        Y = _completed(Y, 1)
         X = _completed(X, 0)
+    Y = None if X is Y else Y
     if metric == "geodesic":
         return np.square(core.geodesic_distance(X, Y))
     return np.square(core.chordal_distance(X, Y)) / 2
@@ -279,14 +274,10 @@ def _tiles_of_products(X, Y, symmetric):
 
 def _singular_values(blocks):
     """(p, t, u) of blocks (t, u, p, p), at most 1."""
-    out = np.empty((blocks.shape[2], *blocks.shape[:2]), blocks.dtype)
-
-    def fill(rows):
-        s = np.linalg.svd(blocks[rows], compute_uv=False)
-        out[:, rows] = np.moveaxis(np.minimum(s, 1), 2, 0)
-
-    core.run_blocks(fill, len(blocks), 8)
-    return out
+    s = core.run_blocks(
+        lambda rows: np.linalg.svd(blocks[rows], compute_uv=False), len(blocks), 8
+    )
+    return np.moveaxis(np.minimum(np.concatenate(s), 1), 2, 0)
 
 
 def _components(clips, axis, p):
@@ -324,8 +315,7 @@ def _single_correlations(X, Y, symmetric):
         )
         found[:, i, j] = _singular_values(whitened)
     if symmetric:
-        below = np.tril_indices(n, -1)
-        found[:, below[0], below[1]] = found[:, below[1], below[0]]
+        found = np.triu(found) + np.triu(found, 1).swapaxes(1, 2)
     return found
 
 
@@ -395,25 +385,18 @@ def _divide(L, B, out):
 
 @core.inlined_jit
 def _fit(L, G, other, transposed, out):
-    """out = (L L^T)^-1 G other, of norm 1 in L L^T; or with G^T."""
+    """out = (L L^T)^-1 G other, of norm 1; or with G^T."""
     p = len(out)
-    norm = 0.0
     for a in range(p):
-        total = 0.0
+        out[a] = 0.0
         for b in range(p):
-            total += (G[b, a] if transposed else G[a, b]) * other[b]
-        for b in range(a):
-            total -= L[a, b] * out[b]
-        out[a] = total / L[a, a]
-        norm += out[a] * out[a]
+            out[a] += (G[b, a] if transposed else G[a, b]) * other[b]
+    core.cholesky_solve(L, out, p)
+    norm = np.sqrt(core.dot(out, out, p))
     if norm == 0:  # nothing in common: any will do
-        out[0] = 1
-        norm = 1.0
-    for a in range(p - 1, -1, -1):
-        total = out[a] / np.sqrt(norm)
-        for b in range(a + 1, p):
-            total -= L[b, a] * out[b]
-        out[a] = total / L[a, a]
+        out[0] = norm = 1.0
+    for a in range(p):
+        out[a] /= norm
 
 
 def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
@@ -462,14 +445,9 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
-    if not np.iterable(modes):
-        raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    if not all(isinstance(mode, str) for mode in modes):
-        raise TypeError(
-            f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"
-        )
-    if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
+    known = [mode for mode in MODES if mode in modes]  # each once
+    if not modes or len(known) < len(modes):
         raise ValueError(
             f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
         )
@@ -502,15 +480,10 @@ def check_tensor(clips, name):
 
 
 def _check_factors(X, name):
-    if not isinstance(X, (list, tuple)) or len(X) != 3:
-        raise TypeError(
-            f"{name} must be the three factors that mode_bases gives, got "
-            f"{type(X).__name__}"
-        )
     X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
-    if any(V.ndim != 3 or len(V) != len(X[0]) or V.size == 0 for V in X):
+    if len(X) != 3 or any(V.ndim != 3 or len(V) != len(X[0]) or not V.size for V in X):
         raise ValueError(
-            f"{name} must be three arrays (n, d, p) of one n, got shapes "
+            f"{name} must be the three factors (n, d, p) of mode_bases, got shapes "
             f"{[V.shape for V in X]}"
         )
     return X

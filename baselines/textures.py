@@ -227,10 +227,9 @@ def _exponents(measure, part, radii):
         for axis in axes:
             mean = uniform_filter1d(mean, 2 * r + 1, axis)
         mean = mean[inside]
-        if r == min(radii):
-            nothing = mean <= 1e-14  # what rounding leaves of zeros
+        if r == min(radii):  # what rounding leaves of zeros is no measure
+            mean = np.where(mean > 1e-14, mean, np.nan)
         alpha = alpha + weight * (np.log(np.maximum(mean, 1e-300)) + len(axes) * log)
-    alpha[nothing] = np.nan
     return alpha
 
 
@@ -285,13 +284,9 @@ def _count_boxes(bits, depth, side, sliced, n_levels):
                 boxes[i // depth, j // side, k // side] |= bits[i, j, k]
     counts = np.zeros((n if sliced else 1, n_levels))
     for i in range(len(boxes)):
-        row = counts[i if sliced else 0]
         for here in boxes[i].flat:
-            level = 0
-            while here:
-                row[level] += here & 1
-                here >>= 1
-                level += 1
+            for level in range(n_levels):
+                counts[i if sliced else 0, level] += (here >> level) & 1
     return counts
 
 
@@ -415,7 +410,7 @@ def check_ascending(values, name):
 
 def check_texture(clip, name, radii, varies=True):
     """A clip (n_frames, height, width) that varies and holds the largest cube."""
-    f = checks.check_clip(clip, name).astype(np.float64)
+    f = checks.check_clip(clip, name, checks.LARGEST_PIXEL).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
     if min(f.shape) < least:
         raise ValueError(
@@ -426,8 +421,7 @@ def check_texture(clip, name, radii, varies=True):
             f"{name} must vary, a constant clip has no texture: got {f.min():g} "
             "everywhere"
         )
-    in_range = 1e-100 <= core.max_abs(f) <= 1e100
-    return f if in_range else np.ldexp(f, -checks.exponent(f))
+    return f
 
 
 def _check_edges(ranges):

@@ -746,7 +746,7 @@ def test_ggda_of_degenerate_sets(sets, labels):
         (
             lambda: gda(0 * K, LABELS),
             ValueError,
-            "K must have a largest entry between",
+            "K must have squared norms on its diagonal",
         ),
         (lambda: gda(np.nan * K, LABELS), ValueError, "K must be finite, got nan"),
         (

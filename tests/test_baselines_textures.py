@@ -157,7 +157,7 @@ def test_a_factor_of_the_intensity_alters_nothing():
     ranges = textures.exponent_ranges([CLIP], radii=SMALL)
     spectrum = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
     assert spectrum.shape == (4, 5, 10)
-    for factor in (0.25, 8.0, 2.0**600, 2.0**-600):
+    for factor in (0.25, 8.0, 2.0**400, 2.0**-400):
         found = textures.fractal_spectrum(factor * CLIP, ranges, radii=SMALL)
         assert np.array_equal(found, spectrum)
 

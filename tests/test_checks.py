@@ -12,21 +12,16 @@ from oracles import seeds
 lengths = st.lists(st.integers(1, 9), max_size=12)
 
 
-@given(lengths, st.integers(1, 20), st.data())
-def test_batches_cover_sets_in_order_and_hold_at_most_so_many_frames(
-    lengths, most, data
-):
-    kinds = data.draw(st.none() | st.lists(st.booleans(), min_size=12, max_size=12))
-    found = checks.batches(lengths, most, kinds)
+@given(lengths, st.integers(1, 20))
+def test_batches_cover_sets_in_order_and_hold_at_most_so_many_frames(lengths, most):
+    found = checks.batches(lengths, most)
     assert [i for rows in found for i in range(len(lengths))[rows]] == [
         *range(len(lengths))
     ]
     for rows in found:
         assert sum(lengths[rows]) <= most or rows.stop - rows.start == 1
-        assert kinds is None or len({*kinds[rows]}) == 1
     for one, other in zip(found, found[1:]):  # none could have been one with the next
-        longer = sum(lengths[one]) + lengths[other.start] > most
-        assert longer or kinds is not None and kinds[one.start] != kinds[other.start]
+        assert sum(lengths[one]) + lengths[other.start] > most
 
 
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1), st.sampled_from([1, -1]))

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -47,6 +48,24 @@ def video(path, frames, **options):
         **options,
     )
     return path
+
+
+def matlab(path, at, byte, **options):
+    """A MATLAB file with another byte in the type and length of its numbers, which end
+    it.
+    """
+    scipy.io.savemat(path, {"video": np.arange(3.0)}, **options)
+    data = bytearray(path.read_bytes())
+    body = zlib.decompress(data[136:]) if options else bytes(data[128:])
+    body = bytearray(body)
+    body[len(body) - 32 + at] = byte  # the 8 bytes before three of float64
+    if options:
+        body = zlib.compress(body)
+        data[132:136] = len(body).to_bytes(4, "little")
+        data[136:] = body
+    else:
+        data[128:] = body
+    path.write_bytes(data)
 
 
 def zip_of_bytes(path):
@@ -293,6 +312,12 @@ BROKEN = {
         "frames must be real numbers .* got complex128",
     ),
     "text.mat": (lambda path: path.write_bytes(b"hello" * 50), "cannot be read"),
+    "type.mat": (lambda path: matlab(path, 0, 99), "cannot be read: it is damaged"),
+    "length.mat": (lambda path: matlab(path, 7, 99), "cannot be read: it is damaged"),
+    "packed_type.mat": (
+        lambda path: matlab(path, 0, 99, do_compression=True),
+        "cannot be read: it is damaged",
+    ),
     "bytes.npz": (
         lambda path: zip_of_bytes(path),
         "(frames must be real|cannot be read: the magic string)",

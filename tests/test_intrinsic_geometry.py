@@ -262,7 +262,7 @@ def test_a_vector_is_tangent_to_a_millionth_of_its_norm(off, good):
         ),
         (
             lambda X: intrinsic.geodesic(X[0], X, [0, 1]),
-            r"t must broadcast with the leading axes \(4,\) of X and Y, got shape \(2,\)",
+            r"t, X and Y must have leading axes that broadcast, got shapes \(2, 1, 1\) and \(4, 5, 2\)",
         ),
         (
             lambda X: intrinsic.karcher_mean(X, [1, 1, 1, -1]),

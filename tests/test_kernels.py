@@ -158,8 +158,6 @@ def test_gaussian_at_its_ends():
     assert error(rbf(1e-300)(A, A), 1) == 0
     assert rbf(745.0)(A[:2], A[:2])[0, 1] == np.exp(-745.0) == 5e-324
     assert np.array_equal(rbf(1e300)(A, 1e10 * A), [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
-    with pytest.raises(ValueError, match=r"frame - mean\|\|\^2 within float64"):
-        rbf(1e-300)(A, 1e200 * A)
 
 
 def test_kernel_grams_are_those_of_each_kernel_alone():
@@ -678,9 +676,8 @@ def test_bases_where_sets_of_frames_are_expected_warn(code):
 
 def test_a_lift_says_what_it_is():
     lift = Lift("linear", 1, n_landmarks=2)
-    said = "Lift('linear', p=1, n_landmarks=2, method='kmeans++')"
+    said = "Lift(kernel='linear', p=1, n_landmarks=2, method='kmeans++', rng=None)"
     assert repr(lift) == said
-    assert repr(lift.fit([[[3.0, 4.0]], [[-4.0, 3.0]]])) == f"{said} of 3 coordinates"
 
 
 @laws

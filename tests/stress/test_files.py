@@ -53,7 +53,7 @@ WRITERS = {
     "packed.npz": lambda file: np.savez_compressed(
         file, frames=IMAGES, other=IMAGES[0]
     ),
-    # not packed, SciPy's reader may end the process: it looks up types that it reads
+    "clip.mat": lambda file: scipy.io.savemat(file, {"frames": IMAGES}),
     "packed.mat": lambda file: scipy.io.savemat(
         file, {"frames": IMAGES * 1.0}, do_compression=True
     ),
