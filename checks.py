@@ -9,6 +9,7 @@ import importlib
 import math
 import re
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 
 __all__ = []
+
+# Names for type hints of the modules on frames.
+# sets of frames: arrays (n_i, d), or one array (n, q, d)
+Sets = Sequence[ArrayLike] | np.ndarray
+# k(A, B) on rows, as in kernels
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# a kernel, its name, or a pair of name and number: kernels.kernel_named
+AnyKernel = Kernel | str | tuple
 
 
 def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
@@ -72,7 +81,7 @@ def check_sequence(values: Any, name: str, of: str) -> None:
 
 
 def check_sets(
-    sets: core.Sets, name: str, least: int = 0, at_most: float = np.inf
+    sets: Sets, name: str, least: int = 0, at_most: float = np.inf
 ) -> list[np.ndarray]:
     """Sets of frames as rows (n_i, d) of one d.
 
@@ -132,7 +141,7 @@ def check_classes(labels, N, name="labels", owners="atoms"):
     return classes, index
 
 
-def check_kernel(kernel: Any) -> core.Kernel:
+def check_kernel(kernel: Any) -> Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):
         raise TypeError(

@@ -189,13 +189,13 @@ class SetsTransformer(Transformer, Estimator):
         """Nothing to set: no output is a table. For pipelines that set all outputs."""
         return self
 
-    def fit(self, X: core.Sets, y: object = None) -> Self:
+    def fit(self, X: checks.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
         checks.check_sequence(X, "X", "sets of frames")
         self._fitted(X, X[:1])
         return self
 
-    def fit_transform(self, X: core.Sets, y: object = None) -> Any:
+    def fit_transform(self, X: checks.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
         return self._fitted(X, X)
 
@@ -206,7 +206,7 @@ class SetsTransformer(Transformer, Estimator):
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
 
-    def transform(self, X: core.Sets) -> Any:
+    def transform(self, X: checks.Sets) -> Any:
         """A list of n arrays (n_rows_i, d), or bases (n, d, p)."""
         check_is_fitted(self)
         return self._check_lengths(self._made_of(X))
@@ -279,13 +279,13 @@ class ImageSetSubspaces(SetsTransformer):
 class KernelChoice:
     """The kernel on frames that kernel, gamma, gamma_scale, degree and coef0 name."""
 
-    kernel: core.AnyKernel = "linear"
+    kernel: checks.AnyKernel = "linear"
     gamma: float | None = None
     gamma_scale: str | None = None
     degree: int = 2
     coef0: float = 1.0
 
-    def chosen_kernel(self, X: core.Sets) -> core.Kernel:
+    def chosen_kernel(self, X: checks.Sets) -> checks.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
         kernel = kernels.kernel_named(
             self.kernel,
@@ -327,7 +327,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    kernel: core.AnyKernel = "rbf"
+    kernel: checks.AnyKernel = "rbf"
     gamma: float | None = None
     p: int = 1
     n_landmarks: int | None = None
@@ -335,7 +335,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     method: str = "kmeans++"
     random_state: RandomState = None
 
-    def fit(self, X: core.Sets, y: object = None) -> Self:
+    def fit(self, X: checks.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X.
 
         X holds n arrays (n_frames_i, d), or is one array of them.
@@ -349,11 +349,11 @@ class KernelLift(KernelChoice, SetsTransformer):
         self.n_features_out_ = self.lift_.dimension_
         return self
 
-    def fit_transform(self, X: core.Sets, y: object = None) -> np.ndarray:
+    def fit_transform(self, X: checks.Sets, y: object = None) -> np.ndarray:
         """fit(X).transform(X)."""
         return self.fit(X).transform(X)
 
-    def transform(self, X: core.Sets) -> np.ndarray:
+    def transform(self, X: checks.Sets) -> np.ndarray:
         """Orthonormal bases (n, r, p)."""
         check_is_fitted(self)
         return self.lift_.transform(X)
@@ -686,7 +686,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return self._codes(self._how(), *grams), *grams
 
     def _rule(self):
-        return self.rule or core.RULES_OF_CODES[self.coding][0]
+        return self.rule or tuning.RULES_OF_CODES[self.coding][0]
 
 
 @dataclass(eq=False, repr=False)

@@ -85,13 +85,7 @@ __all__ = [
 # Names for type hints, here and in every module.
 # codes (n, N), dense or sparse
 Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array
-# sets of frames: arrays (n_i, d), or one array (n, q, d)
-Sets = Sequence[ArrayLike] | np.ndarray
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
-# k(A, B) on rows, as in kernels
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
-# a kernel, its name, or a pair of name and number: kernels.kernel_named
-AnyKernel = Kernel | str | tuple
 # what np.random.default_rng takes
 Rng = int | Sequence[int] | np.random.Generator | None
 
@@ -1749,10 +1743,6 @@ def _check_finite_codes(codes, first=0):
 # -------------------------------------------------------------------- scores of classes
 
 RULES = ("residual", "sum", "max")  # of class_scores
-RULES_OF_CODES = {  # rules worth trying, the usual one first
-    "sparse": (SparseCoding.rule, "sum"),
-    "local": (LocalCoding.rule, "residual"),
-}
 
 
 def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
@@ -2111,10 +2101,12 @@ def check_number(
         or most is not None
         and number > most
     ):
-        low = above if least is None else least
-        rule = f">= {low}" if above is None else f"> {low:g}" if low else "positive"
+        rule = f">= {least}" if above is None else f"> {above:g}"
+        rule = "positive" if above == 0 else rule
         if most is not None:
-            rule = f"in {'[' if above is None else '('}{low:g}, {most:g}]"
+            rule = (
+                f"in {'(' if least is None else '['}{least or above or 0:g}, {most:g}]"
+            )
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
@@ -2465,7 +2457,7 @@ def check_labels(
         classes = np.empty(len(names), object)
         classes[:] = names
     position = {name: i for i, name in enumerate(names)}
-    return classes, np.array([position[label] for label in labels])
+    return classes, np.array([position[label] for label in labels], np.intp)
 
 
 def check_codes(

@@ -274,7 +274,7 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
     return rbf(number * median_gamma(sets) if gamma_scale else number)
 
 
-def median_gamma(sets: core.Sets) -> float:
+def median_gamma(sets: checks.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma).
 
     It is > 0. The median is over pairs of at most FEW_FRAMES frames, evenly spaced in
@@ -313,7 +313,7 @@ def _squared_distances(frames):
     return pdist(frames, "sqeuclidean")
 
 
-def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:
+def gamma_grid(sets: checks.Sets, n: int = 5) -> np.ndarray:
     """n values of gamma to choose from by cross-validation, ascending; (n,).
 
     The powers of 4 around median_gamma. Similar sets, such as the training parts of
@@ -367,7 +367,7 @@ class _Sets:
 
 
 def kernel_bases(
-    sets: core.Sets, kernel: core.AnyKernel, p: int | None = None
+    sets: checks.Sets, kernel: checks.AnyKernel, p: int | None = None
 ) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
@@ -487,11 +487,11 @@ def _stack_coefficients(bases, sets, name):
 
 
 def kernel_gram(
-    sets: core.Sets,
+    sets: checks.Sets,
     bases: Sequence[ArrayLike],
-    sets2: core.Sets | None = None,
+    sets2: checks.Sets | None = None,
     bases2: Sequence[ArrayLike] | None = None,
-    kernel: core.AnyKernel | None = None,
+    kernel: checks.AnyKernel | None = None,
     *,
     each_p: bool = False,
 ) -> np.ndarray:
@@ -538,9 +538,9 @@ def kernel_gram(
 
 
 def kernel_grams(
-    sets: core.Sets,
+    sets: checks.Sets,
     bases: Sequence[Sequence[ArrayLike]],
-    kernels: Sequence[core.AnyKernel],
+    kernels: Sequence[checks.AnyKernel],
     *,
     each_p: bool = False,
 ) -> list[np.ndarray]:
@@ -767,11 +767,11 @@ def _contract(K, A, starts, out, left, right):
 
 
 def kgsc(
-    sets: core.Sets,
-    atom_sets: core.Sets,
+    sets: checks.Sets,
+    atom_sets: checks.Sets,
     lam: ArrayLike,
     *,
-    kernel: core.AnyKernel,
+    kernel: checks.AnyKernel,
     p: int,
     lam_scale: str | None = None,
     positive: bool = False,
@@ -811,11 +811,11 @@ def kgsc(
 
 
 def kglc(
-    sets: core.Sets,
-    atom_sets: core.Sets,
+    sets: checks.Sets,
+    atom_sets: checks.Sets,
     n_neighbors: int,
     *,
-    kernel: core.AnyKernel,
+    kernel: checks.AnyKernel,
     p: int,
     reg: float | None = None,
     sparse_output: bool = False,
@@ -837,11 +837,11 @@ def kglc(
 
 
 def classify(
-    sets: core.Sets,
-    atom_sets: core.Sets,
+    sets: checks.Sets,
+    atom_sets: checks.Sets,
     labels: core.Labels,
     *,
-    kernel: core.AnyKernel,
+    kernel: checks.AnyKernel,
     p: int,
     lam: float | None = None,
     n_neighbors: int | None = None,
@@ -943,14 +943,14 @@ class Lift:
            [0., 1.]])
     """
 
-    kernel: core.AnyKernel
+    kernel: checks.AnyKernel
     p: int
     _: KW_ONLY
     n_landmarks: int | None = None
     method: str = "kmeans++"
     rng: core.Rng = None
 
-    def fit(self, sets: core.Sets, y: object = None) -> Lift:
+    def fit(self, sets: checks.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length
@@ -989,7 +989,7 @@ class Lift:
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 
-    def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
+    def transform(self, sets: checks.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
         (n, r, p) if there are fewer landmarks than frames. p: the dimension of these
@@ -1025,7 +1025,7 @@ class Lift:
                 out[block] = _nearest_orthonormal(C, block.start)
         return out
 
-    def fit_transform(self, sets: core.Sets, y: object = None) -> np.ndarray:
+    def fit_transform(self, sets: checks.Sets, y: object = None) -> np.ndarray:
         """fit(sets).transform(sets)."""
         return self.fit(sets).transform(sets)
 

@@ -514,7 +514,7 @@ def dimension_of_atoms(X):
 
 
 def kgdl(
-    sets: core.Sets,
+    sets: checks.Sets,
     n_atoms: int,
     lam: float | None = None,
     *,

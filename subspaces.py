@@ -96,7 +96,7 @@ def from_image_set(
 
 
 def from_sets(
-    sets: core.Sets | Iterable[ArrayLike],
+    sets: checks.Sets | Iterable[ArrayLike],
     p: int | None = None,
     *,
     spectrum: float | None = None,
@@ -268,7 +268,7 @@ def from_video(
 
 
 def from_videos(
-    videos: core.Sets | Iterable[ArrayLike],
+    videos: checks.Sets | Iterable[ArrayLike],
     n_states: int,
     n_blocks: int,
     stabilize: bool = False,

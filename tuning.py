@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +42,12 @@ __all__ = [
 ALIKE = 0.5
 SURE = 2.5
 TIED = 1e-12  # differences below this share are rounding errors
+
+# of class_scores: those worth trying, the usual one first
+RULES_OF_CODES = {
+    "sparse": (core.SparseCoding.rule, "sum"),
+    "local": (core.LocalCoding.rule, "residual"),
+}
 
 # gram: the name (kernel, p) of the best candidate; parameters: a tuple of (name,
 # value); score: the share of the labelled sets that is right in cross-validation;
@@ -118,6 +124,7 @@ class Search:
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
                 f"functions, got {predict!r}"
             )
+        checks.check_sequence(y, "y", "labels")
         classes, index = core.check_labels(y, len(y), "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
@@ -202,6 +209,8 @@ class Search:
 
         Of all folds on which it was tried, one after another; {} if there is none.
         """
+        if not isinstance(name, Hashable):
+            raise TypeError(f"name must be hashable, as in grams, got {name!r:.60}")
         n_folds = self._n_known(name)
         return self._right(name, n_folds) if n_folds else {}
 
@@ -577,7 +586,7 @@ def dimensions(p_max: int, most: int = 8) -> list[int]:
 
 def sparse_predictions(
     lams: ArrayLike,
-    rules: Sequence[str] = core.RULES_OF_CODES["sparse"],
+    rules: Sequence[str] = RULES_OF_CODES["sparse"],
     tol: float = 1e-4,
 ) -> Callable:
     """predict for Search: labels by sparse codes, for each lambda and each rule.
@@ -599,7 +608,7 @@ def sparse_predictions(
 
 
 def local_predictions(
-    n_neighbors: Sequence[int], rules: Sequence[str] = core.RULES_OF_CODES["local"]
+    n_neighbors: Sequence[int], rules: Sequence[str] = RULES_OF_CODES["local"]
 ) -> Callable:
     """predict for Search: labels by local codes, for each n_neighbors and each rule.
 
@@ -743,7 +752,7 @@ def left_out_scores(
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
     classes, index = core.check_labels(labels, len(K))
-    usual = core.RULES_OF_CODES["local" if lam is None else "sparse"][0]
+    usual = RULES_OF_CODES["local" if lam is None else "sparse"][0]
     rule = core.check_choice(usual if rule is None else rule, "rule", *core.RULES)
     (scores,) = scores_by_rule(K, index, members_of(groups, len(K)), [rule], coding)
     return scores, classes

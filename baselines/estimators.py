@@ -97,7 +97,7 @@ def first_of_ties(scores, size=None):
 class Learner(estimators.ByScores, estimators.Estimator):
     """Base of the classifiers that learn from the checked training set."""
 
-    def fit(self, X: ArrayLike | core.Sets, y: core.Labels) -> Self:
+    def fit(self, X: ArrayLike | checks.Sets, y: core.Labels) -> Self:
         """Learn from subspaces (N, d, p), sets of frames or clips X with labels y."""
         self._learn_from(self.check_labelled(X, y))
         return self
@@ -145,7 +145,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     ['ape', 'bee']
     """
 
-    kernel: str | core.Kernel = "projection"
+    kernel: str | checks.Kernel = "projection"
     _: KW_ONLY
     mix: float = 0.0
     n_angles: int | None = None
@@ -262,7 +262,7 @@ class GGDA(GDA):
     ['ape', 'bee']
     """
 
-    kernel: str | core.Kernel = "correlation"
+    kernel: str | checks.Kernel = "correlation"
     _: KW_ONLY
     mix: float = 0.5
     n_angles: int | None = 1
@@ -340,7 +340,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
     one array of them.
     """
 
-    def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+    def check_input(self, X: checks.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d).
 
         fit records d, every other method demands it.
@@ -435,7 +435,7 @@ class MSM(OnSets):
             self.transform_ = sets.whitening_transform(references)
         self.references_ = image_of(references, self.transform_)
 
-    def class_scores(self, X: core.Sets) -> np.ndarray:
+    def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Similarity (n, n_classes), in [0, 1], to a class's most similar reference."""
         X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
@@ -519,11 +519,11 @@ class KAHM(OnSets):
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
         self.hulls_ = self._hulls(X)
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """Distances (n, n_train) of hulls from those of the training sets."""
         return self._distances_and_meetings(X)[0]
 
-    def class_scores(self, X: core.Sets) -> np.ndarray:
+    def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest hull of a class."""
         distances, meet = self._distances_and_meetings(X)
         met = best_of_class(meet, self.index_).sum(axis=1) > 1
@@ -724,7 +724,7 @@ class OnVideos(Learner):
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
-    def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+    def check_input(self, X: checks.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips.
 
         fit records the sides of the first clip, which those of all others have to agree
@@ -747,7 +747,7 @@ class OnVideos(Learner):
                 )
         return clips
 
-    def class_scores(self, X: core.Sets) -> np.ndarray:
+    def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
         # which holds FAR
         nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)
@@ -781,7 +781,7 @@ class ByRule(OnVideos):
             np.exp(-self.gamma_ * square), self.index_
         )
 
-    def class_scores(self, X: core.Sets) -> np.ndarray:
+    def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class.
 
         Or the decisions of the support vector machine.
@@ -834,7 +834,7 @@ class LDS(ByRule):
         self.systems_ = systems_of(X, **self.options("n_states", "stabilize", "center"))
         self._learn_rule(self._between(self.systems_, None))
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems = systems_of(
             self.check_input(X), **self.options("n_states", "stabilize", "center")
@@ -924,7 +924,7 @@ class CSLDS(ByRule):
             )
         )
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems, _ = self._recovered(self.check_input(X))
         return dynamics.martin_distances(
@@ -1024,7 +1024,7 @@ class ProductManifold(OnVideos):
         self.factors_ = tensors.mode_bases(X, self.p)
         self.p_ = [V.shape[2] for V in self.factors_]
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         factors = tensors.mode_bases(as_tensor(self.check_input(X), self.size), self.p_)
         return tensors.product_distances(factors, self.factors_, self.metric)
@@ -1071,7 +1071,7 @@ class TCCA(OnVideos):
             chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
-    def class_scores(self, X: core.Sets) -> np.ndarray:
+    def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
         features = tensors.correlations_of(
             self._parts(self.check_input(X)), self.parts_
@@ -1131,7 +1131,7 @@ class DFS(ByRule):
         self.spectra_ = (spectra - self.mean_) / self.scale_
         self._learn_rule(cdist(self.spectra_, self.spectra_))
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
         spectra = self._spectra(self.check_input(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
@@ -1191,7 +1191,7 @@ class DLPegasos(OnVideos):
             rng=estimators.rng_of(self.random_state),
         )
 
-    def distances(self, X: core.Sets) -> np.ndarray:
+    def distances(self, X: checks.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
         distances = _three_distances(
             self._describe(self.check_input(X)), self.described_

@@ -42,12 +42,12 @@ ROUNDING = 2e-15  # of inner products, as a share of the largest square of frame
 
 
 def affine_hull_distances(
-    sets: core.Sets,
-    sets2: core.Sets | None = None,
+    sets: checks.Sets,
+    sets2: checks.Sets | None = None,
     *,
     dimension: int | None = None,
     share: float = 0.98,
-    kernel: core.AnyKernel | None = None,
+    kernel: checks.AnyKernel | None = None,
 ) -> np.ndarray:
     """Distances (n, N) of the affine hulls of sets and sets2.
 
@@ -325,11 +325,11 @@ HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 
 def convex_hull_distances(
-    sets: core.Sets,
-    sets2: core.Sets | None = None,
+    sets: checks.Sets,
+    sets2: checks.Sets | None = None,
     *,
     bound: float = 1.0,
-    kernel: core.AnyKernel | None = None,
+    kernel: checks.AnyKernel | None = None,
     tol: float = 1e-10,
     max_iter: int = 10000,
     return_info: bool = False,

@@ -39,7 +39,7 @@ RIDGE = 1e-8  # share of the mean square that every direction of a fit has at le
 N_ALTERNATIONS = 10
 
 
-def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
+def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
     """Clips of any sizes as one array (n, *shape).
 
     Interpolation is linear in time and space, antialiased where clips shrink. clips:
@@ -70,7 +70,7 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def mode_bases(
-    clips: core.Sets, p: int | Sequence[int] | None = None
+    clips: checks.Sets, p: int | Sequence[int] | None = None
 ) -> list[np.ndarray]:
     """The three factors of the modified higher-order SVD of clips: [V_t, V_y, V_x].
 
@@ -171,8 +171,8 @@ def _completed(V, side):
 
 
 def tensor_correlations(
-    clips: core.Sets,
-    clips2: core.Sets | None = None,
+    clips: checks.Sets,
+    clips2: checks.Sets | None = None,
     *,
     p: int = 5,
     modes: Sequence[str] = MODES,

@@ -85,7 +85,7 @@ def fractal_spectrum(
     return spectrum
 
 
-def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
+def exponent_ranges(clips: checks.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
     """Ranges (4, 5, 2) of exponents for fractal_spectrum.
 
     The least first and greatest 99th percentile over clips; [0, 1] where no clip has an

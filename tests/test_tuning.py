@@ -90,7 +90,7 @@ def test_of_equals_to_rounding_the_one_of_more_accuracy_of_its_own_is_chosen():
     assert choose(names, table).gram == ("rbf", 1)
 
 
-@pytest.mark.parametrize("usual, other", list(core.RULES_OF_CODES.values()))
+@pytest.mark.parametrize("usual, other", list(tuning.RULES_OF_CODES.values()))
 def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck(usual, other):
     """One set more, of 11 on which the rules disagree, is luck; 12 sets more are not."""
     few = right(0.7)
@@ -128,7 +128,7 @@ def test_local_codes_do_not_turn_over_in_the_refit():
     folds = [(known[::2], known[1::2]), (known[1::2], known[::2])]
     test = K[np.ix_(~train, train)]
     rates = {}
-    for rules in (core.RULES_OF_CODES["local"], ["residual"]):
+    for rules in (tuning.RULES_OF_CODES["local"], ["residual"]):
         predict = tuning.local_predictions([3], rules)
         choice = tuning.Search(np.where(train, y, 0), folds, predict).choose(
             {("rbf", 6): K}
@@ -165,9 +165,9 @@ def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
     y = np.arange(30) % 3
     found = predict(core.projection_kernel(D), core.projection_kernel(Q, D), y)
     (_, (_, usual)), first = next(iter(found.items()))
-    assert usual == core.RULES_OF_CODES[coding][0]
+    assert usual == tuning.RULES_OF_CODES[coding][0]
     assert np.array_equal(core.classify(Q, D, y, **how), first)
-    for rule in (None, *core.RULES_OF_CODES[coding]):
+    for rule in (None, *tuning.RULES_OF_CODES[coding]):
         model = estimators.CodingClassifier(coding, rule=rule, **how).fit(D, y)
         assert np.array_equal(model.predict(Q), first) == (rule in (None, usual))
 
