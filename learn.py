@@ -35,7 +35,8 @@ ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
 DENSE = 16  # times p is the largest d for which S_r is formed
 SURE = 1e-10  # relative error of the eigenvalues of an updated atom
-TOGETHER = 16  # atoms of a stream that are multiplied with all others at a time
+PANEL = 16  # rows of X_i^ that are made at a time
+TOGETHER = 8  # atoms of a stream that are multiplied with all others at a time
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
 METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
@@ -751,7 +752,9 @@ def _sweep(rows, shared, terms, counts):
         w = w.astype(Z.dtype, copy=False)
         V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
         if d <= DENSE * p:
-            V = _eigenvectors(weighted_square(Z, w, limit), B, b, V, limit)
+            A = np.zeros((d, d), Z.dtype)
+            add_square(A, Z, w, limit)
+            V = _eigenvectors(A, B, b, V, limit)
         else:
             V = _climb(Z, w, B, b, V, r, limit)
         rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
@@ -831,7 +834,8 @@ def _eigenvectors(A, B, b, V, limit):
     A has shape (d, d), B (l, d). V (p, d), orthonormal rows, if they are as good.
     Products have at most limit multiplications.
     """
-    S = A + weighted_square(B, b, limit)
+    S = A.copy()
+    add_square(S, B, b, limit)
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][: len(V)])
     return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
@@ -883,13 +887,12 @@ def _add_image(Z, w, Q, image, limit):
 
 
 @jit
-def weighted_square(Z, w, limit):
-    """Z^T diag(w) Z (d, d) of rows Z (m, d).
+def add_square(S, Z, w, limit):
+    """S += Z^T diag(w) Z of rows Z (m, d), S (d, d) symmetric.
 
     Products have at most limit multiplications.
     """
     m, d = Z.shape
-    S = np.zeros((d, d), Z.dtype)
     tile = min(d, round(limit ** (1 / 3)))
     step = limit // tile**2
     for start in range(0, m, step):
@@ -902,7 +905,66 @@ def weighted_square(Z, w, limit):
                 )
     for i in range(tile, d, tile):
         S[i : i + tile, :i] = S[:i, i : i + tile].T
-    return S
+
+
+def add_products(samples, codes, sums):
+    """sums[r] += sum_i codes[i, r] X_i^, from samples (n, p, d), to sums (N, d, d)."""
+    n, _, d = samples.shape
+    few = max(1, PRODUCTS // (8 * PANEL * d))
+    for start in range(0, d, PANEL):
+        panel = slice(start, start + PANEL)
+        for i in range(0, n, few):
+            squares = _panels(samples[i : i + few], start)
+            images = codes[i : i + few].T @ squares.reshape(len(squares), -1)
+            sums[:, panel, start:] += images.reshape(len(sums), *squares.shape[1:])
+        sums[:, start:, panel] = sums[:, panel, start:].swapaxes(1, 2)
+
+
+@jit
+def _panels(samples, start):
+    """Columns from start on of PANEL rows, start and next, of X_i^, (n, PANEL, m)."""
+    n, p, d = samples.shape
+    out = np.zeros((n, min(PANEL, d - start), d - start), samples.dtype)
+    for i in range(n):
+        for k in range(p):
+            row = samples[i, k, start:]
+            for a in range(out.shape[1]):
+                core.axpy(row[a], row, out[i, a], len(row))
+    return out
+
+
+@jit
+def times_sum(V, rows, sizes, matrix, unit):
+    """V (rows^T diag(sizes) rows + unit matrix), V (m, d), which reads both once."""
+    image = np.zeros_like(V)
+    shares = np.empty(4, V.dtype)
+    for i in range(0, len(rows), 4):
+        few = rows[i : i + 4]
+        for k in range(len(V)):
+            for j in range(len(few)):
+                shares[j] = sizes[i + j] * core.dot(V[k], few[j], V.shape[1])
+            _add_rows(shares, few, image[k])
+    V = unit * V
+    for i in range(0, len(matrix), 4):
+        for k in range(len(V)):
+            _add_rows(V[k, i : i + 4], matrix[i : i + 4], image[k])
+    return image
+
+
+@core.inlined_jit
+def _add_rows(shares, few, out):
+    """out (d,) += shares few, of at most four rows few: out is read once for all."""
+    if len(few) == 4:
+        for j in range(len(out)):
+            out[j] += (
+                shares[0] * few[0, j]
+                + shares[1] * few[1, j]
+                + shares[2] * few[2, j]
+                + shares[3] * few[3, j]
+            )
+    else:
+        for i in range(len(few)):
+            core.axpy(shares[i], few[i], out, len(out))
 
 
 def sweep_stream(rows, shared, own, n_sweeps):

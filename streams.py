@@ -28,7 +28,6 @@ __all__ = ["OnlineGDL"]
 FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
-PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
 FIRST_CHECKPOINT = 5  # seconds, after which a long fit writes one, however many batches
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
@@ -40,12 +39,12 @@ class OnlineGDL:
     to statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated
     from them once three tenths of Y^T Y, by its trace, are new, and at the end of fit:
     to the leading eigenvectors of S_r (see learn.update_atoms) if d <= 16 p, else by a
-    Rayleigh-Ritz step towards them for each three tenths. A_r is an exact matrix where
-    4 rank >= d, or by default if those of all atoms are at most 2^25 numbers (256 MB).
-    Else at most 4 rank rows stand for it, cut back, when they are full, to about the
-    rank eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + d
-    min(d, 4 rank)) numbers, at most 2^22 of samples that wait to be added, and as many
-    of their codes, and a batch: no more, however many come.
+    Rayleigh-Ritz step towards them for each three tenths. A_r is exact where 4 rank >=
+    d, or by default if matrices for all atoms are at most 2^25 numbers (256 MB): a
+    matrix, and up to d / 2 rows of samples that are added to it together. Else at most
+    4 rank rows stand for A_r, cut back, when they are full, to about the rank
+    eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + 3/2 d^2)
+    numbers, or N (N + 4 rank d), and a batch: no more, however many come.
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from
     the first batches, until n_atoms samples have come, and lam_scale="max" takes its
@@ -583,10 +582,9 @@ class _Statistics:
     """What coded samples tell of N atoms (d, p): sums, so that learners merge by adding.
 
     shared: Y^T Y (N, N) over the codes Y.
-    sums (N, m, d), sizes (N, m): A_r = sum_i y_ir X_i^ is about sums[r]^T
-    diag(sizes[r]) sums[r]; if m = d it is sizes[r, 0] sums[r].
-    pile: pairs that wait to be added to sums: rows (n, p, d) of samples, and their
-    weighted codes (n, N).
+    rows (N, m, d), sizes (N, m), matrices (N, d, d), units (N,): A_r = sum_i y_ir X_i^
+    is rows[r]^T diag(sizes[r]) rows[r] + units[r] matrices[r]. Rows that are full are
+    added to the matrix, or cut back to eigenvectors where there are no matrices.
     new: the trace of what was added to Y^T Y since atoms moved.
     worst: (samples, losses) coded worst since then, which may replace atoms; or None.
     """
@@ -594,34 +592,47 @@ class _Statistics:
     def __init__(self, atoms, rank):
         N, d, p = atoms.shape
         rank = rank or (d if N * d**2 <= EXACT else 8 * p)
-        held = min(d, HELD * rank)
+        exact = HELD * rank >= d
+        held = -(-d // 2) if exact else HELD * rank
         self.shared = np.zeros((N, N))
-        self.sums = np.zeros((N, held, d), atoms.dtype)
-        self.sizes = np.zeros((N, 1 if held == d else held))
-        self.pile: list = []
+        self.rows = np.zeros((N, held, d), atoms.dtype)
+        self.sizes = np.zeros((N, held))
+        self.matrices = np.zeros((N, d if exact else 0, d), atoms.dtype)
+        self.units = np.zeros(N)
         self.new = 0.0
         self.worst: Any = None
 
     @property
     def exact(self):
-        """Whether sums are matrices d x d."""
-        return self.sums.shape[1] == self.sums.shape[2]
+        """Whether sums are kept as matrices."""
+        return self.matrices.size > 0
 
     # ---------------------------------------------------------------------- what comes in
 
     def add(self, X, codes, weights):
         """Add samples X (n, d, p) with their codes (n, N) and weights (n,)."""
-        codes = scipy.sparse.csr_array(codes, dtype=np.float64)
+        codes = scipy.sparse.csc_array(codes, dtype=np.float64)
         used = codes.copy()
-        used.data *= np.repeat(weights, np.diff(codes.indptr))
+        used.data *= weights[used.indices]
         used.eliminate_zeros()
-        shared = (codes.T @ used).toarray()
+        shared = (used.T @ codes).toarray()
         self.shared = self.shared + shared
         self.new += np.trace(shared)
-        self.pile.append((learn.copied_rows(X), used))
-        n_waiting = sum(len(rows) for rows, _ in self.pile)
-        if n_waiting * max(X[0].size, len(self.shared)) > PILE:
-            self._add_pile()
+        N, held, d = self.rows.shape
+        n, _, p = X.shape
+        samples = learn.copied_rows(X)
+        # with all codes, at the full rate of BLAS, where many are not 0
+        if self.exact and used.nnz * p > N * max(held, n / 2):
+            self._add_products(samples, used.toarray())
+            return
+
+        def part(r):
+            mine = slice(used.indptr[r], used.indptr[r + 1])
+            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
+                used.data[mine], p
+            )
+
+        self._add_parts(part)
 
     def keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms.
@@ -635,76 +646,90 @@ class _Statistics:
     def add_statistics(self, other):
         """Add what another learner has collected over the same atoms."""
         self.shared += other.shared
-        if self.exact:
-            sizes = np.maximum(self.sizes, other.sizes)
-            unit = np.where(sizes > 0, sizes, 1)[:, :, None]
-            self.sums = (
-                self.sizes[:, :, None] / unit * self.sums
-                + other.sizes[:, :, None] / unit * other.sums
-            ).astype(self.sums.dtype)
-            self.sizes = sizes
-        else:
-            self._add_parts(lambda r: _used_rows(other.sums[r], other.sizes[r]))
-        self.pile += copy.deepcopy(other.pile)
+        for r in np.flatnonzero(other.units):
+            self._widen(r, other.units[r])
+            self.matrices[r] += (other.units[r] / self.units[r]) * other.matrices[r]
+        self._add_parts(lambda r: _used_rows(other.rows[r], other.sizes[r]))
         self.new += other.new
         if other.worst is not None:
             self.keep_worst(*other.worst)
 
-    def _add_pile(self):
-        """Add what waits to the sums."""
-        if not self.pile:
-            return
-        samples = _piled(self.pile)
-        used = scipy.sparse.vstack([used for _, used in self.pile]).tocsc()
-        p, d = samples.shape[1:]
+    def _widen(self, r, most):
+        """Make the unit of matrix r one for numbers of this size, if they are too large.
 
-        def part(r):
-            mine = slice(used.indptr[r], used.indptr[r + 1])
-            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
-                used.data[mine], p
-            )
+        In such units sums suit float32.
+        """
+        if most > 2**20 * self.units[r]:
+            unit = _unit_of(most)
+            self.matrices[r] *= self.units[r] / unit
+            self.units[r] = unit
 
-        self._add_parts(part)
-        self.pile = []
+    def _add_products(self, samples, codes):
+        """Add codes^T (N, n) times the X_i^ of samples (n, p, d) to the matrices."""
+        for r, most in enumerate(np.abs(codes).max(axis=0)):
+            self._widen(r, most)
+        codes = (codes / np.where(self.units > 0, self.units, 1)).astype(samples.dtype)
+        learn.add_products(samples, codes, self.matrices)
 
     def _add_parts(self, part):
         """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
-        N = len(self.sums)
+        N = len(self.rows)
 
         def add(block):
             for r in range(block.start, block.stop):
-                Z, w = part(r)
-                if not len(w):  # whose unit, 1, would hide those of others
-                    continue
-                if self.exact:
-                    unit = _unit_of(w, self.sizes[r])
-                    self.sums[r] *= self.sizes[r] / unit
-                    w = (w / unit).astype(Z.dtype)
-                    self.sums[r] += learn.weighted_square(Z, w, checks.ONE_THREAD)
-                    self.sizes[r] = unit
-                else:
-                    _append(self.sums[r], self.sizes[r], Z, w, r)
+                self._add_part(r, *part(r))
 
         core.run_blocks(add, N, max(1, min(8, N // 4)))
+
+    def _add_part(self, r, Z, w):
+        """Put Z and w behind the used rows of atom r, and make room where none is left."""
+        known, v = _used_rows(self.rows[r], self.sizes[r])
+        end = len(v) + len(w)
+        if end > len(self.sizes[r]):
+            Z = np.concatenate([known, Z])
+            w = np.concatenate([v, w])
+            self.sizes[r] = 0
+            if self.exact:
+                self._widen(r, np.abs(w).max())
+                w = (w / self.units[r]).astype(Z.dtype)
+                learn.add_square(self.matrices[r], Z, w, checks.ONE_THREAD)
+                return
+            w, exponent = learn.in_units(w)
+            Z, w = learn.largest_part(
+                Z,
+                w.astype(Z.dtype),
+                len(known),
+                len(self.sizes[r]) // HELD,
+                r,
+                checks.ONE_THREAD,
+            )
+            w = np.ldexp(w.astype(np.float64), exponent)
+            end = len(w)
+        self.rows[r, end - len(w) : end] = Z
+        self.sizes[r, end - len(w) : end] = w
 
     # ---------------------------------------------------------------------- what goes out
 
     def moved(self, atoms):
         """The atoms (N, d, p) updated from all statistics."""
-        self._add_pile()
         rows = learn.copied_rows(atoms)  # (N, p, d)
-        unit = _unit_of(self.shared, self.sizes)
-        shared = self.shared / unit
-        weights = self.sizes / unit
-
-        def own(r, V):
-            if self.exact:
-                return V @ self.sums[r] * weights[r].astype(V.dtype)
-            factor, used = _used_rows(self.sums[r], weights[r])
-            return (V @ factor.T * used.astype(V.dtype)) @ factor
-
+        unit = _unit_of(self.shared, self.sizes, self.units)
+        sums = [
+            (*_used_rows(*pair), matrix[: len(matrix) * (size > 0)], size)
+            for *pair, matrix, size in zip(
+                self.rows,
+                (self.sizes / unit).astype(rows.dtype),
+                self.matrices,
+                (self.units / unit).astype(rows.dtype),
+            )
+        ]
         share = self.new / max(np.trace(self.shared), 1e-300)
-        learn.sweep_stream(rows, shared, own, max(1, int(share / FRESH)))
+        learn.sweep_stream(
+            rows,
+            self.shared / unit,
+            lambda r, V: learn.times_sum(V, *sums[r]),
+            max(1, int(share / FRESH)),
+        )
         return rows.swapaxes(1, 2)
 
     def replace_idle(self, atoms):
@@ -715,7 +740,7 @@ class _Statistics:
         X, losses = self.worst
         idle, worst = learn.idle_and_worst(np.diag(self.shared), X, losses)
         atoms[idle] = learn.sharpened(learn.closest_subspaces(X[worst], atoms.shape[2]))
-        for statistics in (self.shared, self.shared.T, self.sizes):
+        for statistics in (self.shared, self.shared.T, self.sizes, self.units):
             statistics[idle] = 0
         self.new = 0.0
         self.worst = None
@@ -725,36 +750,27 @@ class _Statistics:
         """Multiply all sums by a factor."""
         self.shared *= factor
         self.sizes *= factor
+        self.units *= factor
         self.new *= factor
-        for _, used in self.pile:
-            used.data *= factor
 
     # ---------------------------------------------------------------------- files
 
     def arrays(self):
         """The statistics as arrays by the names of STATE; None for what is not there."""
-        arrays = {"shared": self.shared, "sums": self.sums, "sizes": self.sizes}
-        arrays["worst"], arrays["worst_losses"] = self.worst or (None, None)
-        if self.pile:
-            arrays["piled"] = _piled(self.pile)
-            codes = scipy.sparse.vstack([used for _, used in self.pile])
-            arrays["piled_codes"] = codes.toarray()
-        return arrays
+        worst, losses = self.worst or (None, None)
+        sums = {name: getattr(self, name) for name in SUMS}
+        return sums | {"worst": worst, "worst_losses": losses}
 
     def read(self, arrays, new):
         """Become the statistics that a file's arrays hold, of these shapes and types."""
-        N, _, d = self.sums.shape
-        for name in ("shared", "sums", "sizes"):
+        d = self.rows.shape[2]
+        for name in SUMS:
             mine = getattr(self, name)
             setattr(self, name, _of_type(arrays, name, mine.shape, mine.dtype))
         most = 2 * float(np.trace(self.shared))  # a share of it, but for rounding
         self.new = core.check_number(new, "new", least=0, most=most)
-        if arrays["piled"].size:
-            rows = _of_type(arrays, "piled", ("rows", "r", d), self.sums.dtype)
-            codes = _of_type(arrays, "piled_codes", (len(rows), N), np.dtype(float))
-            self.pile = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = _of_type(arrays, "worst", ("rows", d, "r"), self.sums.dtype)
+            X = _of_type(arrays, "worst", ("rows", d, "r"), self.rows.dtype)
             losses = arrays["worst_losses"]
             self.worst = X, checks.shaped_array(losses, "worst_losses", (len(X),))
 
@@ -769,26 +785,10 @@ def _of_type(arrays, name, shape, dtype):
     return A
 
 
-def _piled(pile):
-    """Rows (n, r, d) of all samples of a pile."""
-    return checks.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
-
-
+SUMS = ("shared", "rows", "sizes", "matrices", "units")
+# a file's arrays, and the kinds of their dtypes
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
-    [
-        "init",
-        "atoms",
-        "shared",
-        "sums",
-        "sizes",
-        "piled",
-        "piled_codes",
-        "waiting",
-        # a file's arrays, their kinds of dtype
-        "waiting_weights",
-        "worst",
-        "worst_losses",
-    ],
+    ["init", "atoms", *SUMS, "waiting", "waiting_weights", "worst", "worst_losses"],
     "f",
 )
 
@@ -888,25 +888,3 @@ def _unit_of(*weights):
 def _used_rows(factor, sizes):
     count = np.flatnonzero(sizes).max(initial=-1) + 1
     return factor[:count], sizes[:count]
-
-
-def _append(factor, sizes, Z, w, seed):
-    """Put Z and w behind the used rows of factor and sizes.
-
-    Where no rows are left, about the eigenpairs largest in modulus of factor^T
-    diag(sizes) factor + Z^T diag(w) Z replace all.
-    """
-    known, v = _used_rows(factor, sizes)
-    count = len(v) + len(w)
-    if count > len(sizes):
-        M = np.concatenate([known, Z])
-        v, exponent = learn.in_units(np.concatenate([v, w]))
-        v = v.astype(M.dtype)
-        Z, w = learn.largest_part(
-            M, v, len(known), len(sizes) // HELD, seed, checks.ONE_THREAD
-        )
-        w = np.ldexp(w.astype(np.float64), exponent)
-        count = len(w)
-        sizes[:] = 0
-    factor[count - len(w) : count] = Z
-    sizes[count - len(w) : count] = w

@@ -702,12 +702,12 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(
         ({"lam": None}, "lam must be 0.2, the one given, .* got None"),
         ({"place": {}}, r"place must hold batch, .*, got \[\]"),
         (
-            {"sums": np.float32},
-            "sums must be of float64, beside atoms of their type, got float32",
+            {"rows": np.float32},
+            "rows must be of float64, beside atoms of their type, got float32",
         ),
         (
             {"atoms": np.float32},
-            "sums must be of float32, beside atoms of their type, got float64",
+            "rows must be of float32, beside atoms of their type, got float64",
         ),
     ],
 )

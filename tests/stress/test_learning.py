@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import grassmann_sc as core
 from grassmann_sc import learn, streams
 from grassmann_sc.strategies import explicit_gram
 from oracles import booleans, hat
@@ -286,13 +287,12 @@ def from_file(learner):
 def check_batch(dense, learner, m, rows, how):
     """What was collected since the last update, then that update."""
     used = m.used[rows]
-    # codes of the samples that came last and have a weight, as a file would hold them
-    codes = learner.state()["piled_codes"][-len(rows) :][used]
     rows = rows[used]
-    codes = codes if m.weights is None else codes / m.weights[rows][:, None]
     X = m.X[rows]
     w = m.w[rows]
     before = learner.atoms.copy()
+    k = core.bases_gram(X.astype(before.dtype), before)
+    codes = learner.coder.code(core.bases_gram(before), k, core.squared_norm(X))
     if learner.lam is not None:
         check_gaps(X, before, codes, learner.lam, how["positive"], m.eps)
     losses = loss(X, before, codes, learner.lam or 0.0)
