@@ -22,6 +22,7 @@ from oracles import (
     error,
     explicit_cost,
     hat,
+    rounding,
     samples_and_atoms,
     statistics,
 )
@@ -360,6 +361,32 @@ def test_more_atoms_than_are_kept_as_matrices_have_rows_of_eight_p(rank, monkeyp
     exact = streams.OnlineGDL(6, 0.2, init=X[:6]).fit(batches)
     assert exact.state()["matrices"].shape == (6, 80, 80)
     assert abs(cost(X, learner.atoms) / cost(X, exact.atoms) - 1) <= 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
+def test_sums_are_those_of_their_equation_however_many_codes_are_not_0(share, dtype):
+    """In few codes rows wait, in many they are added at once; weights grow and fall."""
+    rng = np.random.default_rng(0)
+    X = core.random_subspaces(120, 37, 3, rng=1).astype(dtype)
+    codes = rng.standard_normal((120, 5)) * (rng.random((120, 5)) < share)
+    codes[:, 2] = 0
+    weights = rng.integers(1, 4, 120) * np.repeat([1e-3, 1e9, 1.0], 40)
+    batches = np.split(np.arange(120), [40, 41, 80, 100])
+    given = iter(codes[rows] for rows in batches)
+    learner = streams.OnlineGDL(
+        5, coding=lambda K_dd, K_xd, norm2: next(given), init=X[:5]
+    )
+    for rows in batches:
+        learner.collect(X[rows], weights[rows])
+    sums = np.einsum("i,ir,iab->rab", weights, codes, hat(X.astype(float)))
+    assert error(statistics(learner)[1], sums) <= rounding(dtype) * np.abs(sums).max()
+    V = rng.standard_normal((5, 4, 37)).astype(dtype)
+    held = learner._statistics
+    for r, rows in enumerate(V):
+        parts = held.rows[r], held.sizes[r].astype(dtype), held.matrices[r]
+        image = learn.times_sum(rows, *parts, dtype(held.units[r]))
+        assert error(image, rows @ sums[r]) <= rounding(dtype) * np.abs(sums).max()
 
 
 # ---------------------------------------------------------------------------- merging
