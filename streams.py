@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import json
 import os
 import time
 from collections import namedtuple
@@ -113,7 +114,7 @@ class OnlineGDL:
         self._waiting: Any = None  # (samples, weights) before there are atoms
         self._statistics: Any = None  # a _Statistics, once there are atoms
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
-        self._clear()
+        self.loss = self.weight = 0.0
 
     def __repr__(self) -> str:
         lam = self.given.lam
@@ -172,9 +173,16 @@ class OnlineGDL:
         record = files.Checkpoint(checkpoint, resume, [], [*options, batch_size, shape])
         self._place = _Place()
         if resume is not None:
-            state = self._checked_state(record.read(STATE), record.resume)
-            self._check_seen(X, batch_size, record, state["_place"])
-            vars(self).update(state)
+            other = copy.copy(self)
+            other.set_state(record.read(STATE), record.resume)
+            place = other._place
+            # the first epoch shows all samples, or those learned from
+            seen = place.batch if place.epoch == 0 else None
+            batches = _batches(X, batch_size, place.seed, 0)
+            for i, batch in enumerate(itertools.islice(batches, seen)):
+                record.add(core.real_array(batch, "X"), i << 64)
+            record.check_samples()
+            vars(self).update(vars(other))
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
         with checks.progress_bar(
@@ -195,14 +203,14 @@ class OnlineGDL:
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
         """Learn from what is left of the epochs."""
-        begun = time.monotonic()
-        soon = True
+        due = time.monotonic() + FIRST_CHECKPOINT
         while self._place.epoch < n_epochs:
             if self._place.seed is None:
-                self._at_once(self._begin_epoch)
+                self._at_once(self._draw_seed)
             place = self._place
+            seed = place.seed + place.epoch
             for i, batch in enumerate(
-                _batches(X, batch_size, place.seed, place.batch), place.batch
+                _batches(X, batch_size, seed, place.batch), place.batch
             ):
                 try:
                     self.partial_fit(batch)
@@ -213,26 +221,20 @@ class OnlineGDL:
                 if place.epoch == 0:
                     record.add(core.real_array(batch, "X"), i << 64)
                 move(1, self.cost)
-                late = soon and time.monotonic() - begun > FIRST_CHECKPOINT
-                if late or self._place.n_done % every == 0:
+                if time.monotonic() > due or self._place.n_done % every == 0:
                     self._keep(record)
-                    soon = False
-            self._place = self._place._replace(
-                epoch=place.epoch + 1, batch=0, seed=None
-            )
+                    due = np.inf
+            self._place = self._place._replace(epoch=place.epoch + 1, batch=0)
         self._keep(record)
 
-    def _begin_epoch(self):
-        """Draw the seed of its order."""
-        seed = int(self.rng.integers(2**62))
-        first = seed if self._place.epoch == 0 else self._place.first_seed
-        self._place = self._place._replace(seed=seed, first_seed=first)
+    def _draw_seed(self):
+        """Draw the seed of the orders of a fit."""
+        self._place = self._place._replace(seed=int(self.rng.integers(2**62)))
 
     def _end_batch(self):
         """Count a batch of an epoch."""
         place = self._place
-        if place.seed is not None:
-            self._place = place._replace(batch=place.batch + 1, n_done=place.n_done + 1)
+        self._place = place._replace(batch=place.batch + 1, n_done=place.n_done + 1)
 
     def _keep(self, record):
         if record.checkpoint:
@@ -242,19 +244,14 @@ class OnlineGDL:
     def _interrupted(self, total):
         """How far fit came, and where to go on."""
         path, kept = self._kept
-        of = f" of {total}" if total else ""
-        whole = f"{path} holds the first {kept}: resume={path!r} resumes from there"
+        done = f"learned from {self._place.n_done}{f' of {total}' if total else ''} batches"
         if path is None:
-            whole = "none is kept, as there was no checkpoint yet to resume from"
-        return f"learned from {self._place.n_done}{of} batches; {whole}"
-
-    def _check_seen(self, X, batch_size, record, place):
-        """ValueError unless the batches of the first epoch are those learned from."""
-        seen = place.batch if place.epoch == 0 else None
-        batches = _batches(X, batch_size, place.first_seed, 0)
-        for i, batch in enumerate(itertools.islice(batches, seen)):
-            record.add(core.real_array(batch, "X"), i << 64)
-        record.check_samples()
+            return (
+                f"{done}; none is kept, as there was no checkpoint yet to resume from"
+            )
+        return (
+            f"{done}; {path} holds the first {kept}: resume={path!r} resumes from there"
+        )
 
     def partial_fit(
         self, X: ArrayLike, sample_weight: ArrayLike | None = None
@@ -282,8 +279,10 @@ class OnlineGDL:
         self._check_whole()
         X = core.check_dictionary(X, "X", weighted=True)
         weights = learn.check_weights(sample_weight, len(X))
-        known = self.atoms, self.init, (self._waiting or (None,))[0], X
-        begun = next(A for A in known if isinstance(A, np.ndarray))
+        waiting = self._waiting or [X]
+        begun = next(
+            A for A in (self.atoms, self.init, waiting[0]) if isinstance(A, np.ndarray)
+        )
         bases = checks.are_bases(X)
         if X.shape[1] != begun.shape[1] or bases and X.shape[2] != begun.shape[2]:
             raise ValueError(
@@ -372,7 +371,7 @@ class OnlineGDL:
         if self._statistics.new >= FRESH * np.trace(self._statistics.shared):
             self._move()
         self.cost = float(self.loss / self.weight)
-        self._clear()
+        self.loss = self.weight = 0.0
         self.n_updates += 1
         self._statistics.fade((1 - 1 / (self.n_updates + 1)) ** self.forgetting)
 
@@ -382,11 +381,6 @@ class OnlineGDL:
         self.n_replaced += self._statistics.replace_idle(atoms)
         self.atoms = atoms
         self._gram = None
-
-    def _clear(self):
-        """Begin the costs anew."""
-        self.loss = 0.0
-        self.weight = 0.0
 
     # -------------------------------------------------------------------- many learners
 
@@ -398,7 +392,7 @@ class OnlineGDL:
         self._check_begun("fork")
         other = copy.copy(self)
         other._statistics = _Statistics(self.atoms, self.rank)
-        other._clear()
+        other.loss = other.weight = 0.0
         other.n_batches = 0
         return copy.deepcopy(other)
 
@@ -461,7 +455,7 @@ class OnlineGDL:
         """
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
-            options = files.read_named(arrays["options"], "options", OPTIONS)
+            options = json.loads(str(arrays["options"]))
             by_function = core.check_flag(options.pop("by_function"), "by_function")
             options["init"] = options["init"] or arrays["init"]
         if by_function != (coding is not None):
@@ -497,7 +491,6 @@ class OnlineGDL:
             "cost": self.cost,
             "loss": float(self.loss),
             "weight": float(self.weight),
-            "new": float(self._statistics.new) if self._statistics else 0.0,
             "lam": self.coder.lam,
             "lam_scale": self.coder.lam_scale,
             "place": self._place._asdict(),
@@ -522,60 +515,20 @@ class OnlineGDL:
         self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike
     ) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
-        vars(self).update(self._checked_state(arrays, path))
-
-    def _checked_state(self, arrays, path):
-        """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
-            counts = files.read_named(arrays["counts"], "counts", COUNTS)
-            place = files.check_names(counts["place"], "place", _Place._fields)
-            place |= {
-                name: core.check_integer(number, name, 0)
-                for name, number in place.items()
-                if number is not None or name not in ("seed", "first_seed")
-            }
-            new: dict = {
-                name: core.check_integer(counts[name], name, 0)
-                for name in ("n_batches", "n_updates", "n_replaced")
-            }
-            new |= {
-                "cost": _check_or_none(core.check_number, counts["cost"], "cost"),
-                "loss": core.check_number(counts["loss"], "loss"),
-                "weight": core.check_number(counts["weight"], "weight", least=0),
-                "coder": self._coder_in_use(counts["lam"], counts["lam_scale"]),
-                "rng": files.read_generator(arrays["rng"]),
-                "_place": _Place(**place),
-            }
-            new |= dict.fromkeys(["atoms", "_waiting", "_statistics", "_gram"])
-            if arrays["waiting"].size:
-                X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
-                weights = learn.check_weights(arrays["waiting_weights"], len(X))
-                new["_waiting"] = X, weights
-            if arrays["atoms"].size:
-                shape = self.n_atoms, "d", "p"
-                atoms = checks.shaped_array(arrays["atoms"], "atoms", shape)
-                new["atoms"] = core.check_bases(atoms, "atoms")
-                new["_statistics"] = _Statistics(atoms, self.rank)
-                new["_statistics"].read(arrays, counts["new"])
-            elif new["n_batches"] > 0:
-                raise ValueError(
-                    f"atoms must be there after {new['n_batches']} batches, got none"
-                )
-        return new | {"_whole": True}
-
-    def _coder_in_use(self, lam, lam_scale):
-        """The given Coder with the lambda of a file.
-
-        That is the lambda given, unless it was scaled.
-        """
-        lam = _check_or_none(core.check_number, lam, "lam", least=0)
-        scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
-        if lam != self.given.lam and (lam is None or scale == self.given.lam_scale):
-            raise ValueError(
-                f"lam must be {self.given.lam}, the one given, or that one scaled, "
-                f"got {lam}"
+            said = json.loads(str(arrays["counts"]))
+            said["_place"] = _Place(**said.pop("place"))
+            said["coder"] = self.given._replace(
+                lam=said.pop("lam"), lam_scale=said.pop("lam_scale")
             )
-        return self.given._replace(lam=lam, lam_scale=scale)
+            said["rng"] = files.read_generator(arrays["rng"])
+            said["_waiting"] = _pair(arrays["waiting"], arrays["waiting_weights"])
+            said |= dict.fromkeys(["atoms", "_statistics", "_gram"], None)
+            if arrays["atoms"].size:
+                said["atoms"] = arrays["atoms"]
+                said["_statistics"] = _Statistics(said["atoms"], self.rank)
+                said["_statistics"].read(arrays)
+        vars(self).update(said, _whole=True)
 
 
 class _Statistics:
@@ -599,13 +552,8 @@ class _Statistics:
         self.sizes = np.zeros((N, held))
         self.matrices = np.zeros((N, d if exact else 0, d), atoms.dtype)
         self.units = np.zeros(N)
-        self.new = 0.0
+        self.new = np.zeros(())
         self.worst: Any = None
-
-    @property
-    def exact(self):
-        """Whether sums are kept as matrices."""
-        return self.matrices.size > 0
 
     # ---------------------------------------------------------------------- what comes in
 
@@ -622,7 +570,7 @@ class _Statistics:
         n, _, p = X.shape
         samples = learn.copied_rows(X)
         # with all codes, at the full rate of BLAS, where many are not 0
-        if self.exact and used.nnz * p > N * max(held, n / 2):
+        if self.matrices.size and used.nnz * p > N * max(held, n / 2):
             self._add_products(samples, used.toarray())
             return
 
@@ -659,7 +607,7 @@ class _Statistics:
 
         In such units sums suit float32.
         """
-        if most > 2**20 * self.units[r]:
+        if most / 2**20 > self.units[r]:
             unit = _unit_of(most)
             self.matrices[r] *= self.units[r] / unit
             self.units[r] = unit
@@ -689,20 +637,15 @@ class _Statistics:
             Z = np.concatenate([known, Z])
             w = np.concatenate([v, w])
             self.sizes[r] = 0
-            if self.exact:
+            if self.matrices.size:
                 self._widen(r, np.abs(w).max())
                 w = (w / self.units[r]).astype(Z.dtype)
                 learn.add_square(self.matrices[r], Z, w, checks.ONE_THREAD)
                 return
             w, exponent = learn.in_units(w)
-            Z, w = learn.largest_part(
-                Z,
-                w.astype(Z.dtype),
-                len(known),
-                len(self.sizes[r]) // HELD,
-                r,
-                checks.ONE_THREAD,
-            )
+            rank = len(self.sizes[r]) // HELD
+            w = w.astype(Z.dtype)
+            Z, w = learn.largest_part(Z, w, len(known), rank, r, checks.ONE_THREAD)
             w = np.ldexp(w.astype(np.float64), exponent)
             end = len(w)
         self.rows[r, end - len(w) : end] = Z
@@ -714,22 +657,17 @@ class _Statistics:
         """The atoms (N, d, p) updated from all statistics."""
         rows = learn.copied_rows(atoms)  # (N, p, d)
         unit = _unit_of(self.shared, self.sizes, self.units)
-        sums = [
-            (*_used_rows(*pair), matrix[: len(matrix) * (size > 0)], size)
-            for *pair, matrix, size in zip(
-                self.rows,
-                (self.sizes / unit).astype(rows.dtype),
-                self.matrices,
-                (self.units / unit).astype(rows.dtype),
+        sizes = (self.sizes / unit).astype(rows.dtype)
+        units = (self.units / unit).astype(rows.dtype)
+
+        def own(r, V):
+            matrix = self.matrices[r] if units[r] else self.matrices[r, :0]
+            return learn.times_sum(
+                V, *_used_rows(self.rows[r], sizes[r]), matrix, units[r]
             )
-        ]
+
         share = self.new / max(np.trace(self.shared), 1e-300)
-        learn.sweep_stream(
-            rows,
-            self.shared / unit,
-            lambda r, V: learn.times_sum(V, *sums[r]),
-            max(1, int(share / FRESH)),
-        )
+        learn.sweep_stream(rows, self.shared / unit, own, max(1, int(share / FRESH)))
         return rows.swapaxes(1, 2)
 
     def replace_idle(self, atoms):
@@ -742,16 +680,14 @@ class _Statistics:
         atoms[idle] = learn.sharpened(learn.closest_subspaces(X[worst], atoms.shape[2]))
         for statistics in (self.shared, self.shared.T, self.sizes, self.units):
             statistics[idle] = 0
-        self.new = 0.0
+        self.new *= 0
         self.worst = None
         return len(idle)
 
     def fade(self, factor):
         """Multiply all sums by a factor."""
-        self.shared *= factor
-        self.sizes *= factor
-        self.units *= factor
-        self.new *= factor
+        for sums in (self.shared, self.sizes, self.units, self.new):
+            sums *= factor
 
     # ---------------------------------------------------------------------- files
 
@@ -761,31 +697,19 @@ class _Statistics:
         sums = {name: getattr(self, name) for name in SUMS}
         return sums | {"worst": worst, "worst_losses": losses}
 
-    def read(self, arrays, new):
-        """Become the statistics that a file's arrays hold, of these shapes and types."""
-        d = self.rows.shape[2]
+    def read(self, arrays):
+        """Become the statistics that a file's arrays hold."""
         for name in SUMS:
-            mine = getattr(self, name)
-            setattr(self, name, _of_type(arrays, name, mine.shape, mine.dtype))
-        most = 2 * float(np.trace(self.shared))  # a share of it, but for rounding
-        self.new = core.check_number(new, "new", least=0, most=most)
-        if arrays["worst"].size:
-            X = _of_type(arrays, "worst", ("rows", d, "r"), self.rows.dtype)
-            losses = arrays["worst_losses"]
-            self.worst = X, checks.shaped_array(losses, "worst_losses", (len(X),))
+            setattr(self, name, arrays[name])
+        self.worst = _pair(arrays["worst"], arrays["worst_losses"])
 
 
-def _of_type(arrays, name, shape, dtype):
-    """The finite array of this name in a file, if it has this shape and type."""
-    A = checks.shaped_array(arrays[name], name, shape)
-    if A.dtype != dtype:
-        raise ValueError(
-            f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}"
-        )
-    return A
+def _pair(samples, numbers):
+    """(samples, numbers) as a file holds them, None if it holds none."""
+    return (samples, numbers) if samples.size else None
 
 
-SUMS = ("shared", "rows", "sizes", "matrices", "units")
+SUMS = ("shared", "new", "rows", "sizes", "matrices", "units")
 # a file's arrays, and the kinds of their dtypes
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
     ["init", "atoms", *SUMS, "waiting", "waiting_weights", "worst", "worst_losses"],
@@ -793,40 +717,9 @@ STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
 )
 
 
-OPTIONS = (
-    "n_atoms",
-    "lam",
-    "n_neighbors",
-    "lam_scale",
-    "positive",
-    "rank",
-    "forgetting",
-    "init",
-    "by_function",
-)
-COUNTS = (
-    "n_batches",
-    "n_updates",
-    "n_replaced",
-    "cost",
-    "loss",
-    "weight",
-    "new",
-    "lam",
-    "lam_scale",
-    "place",
-)
-
-
-# Where a fit is: batches done of an epoch, and the seed of its order; batches done in
-# all, and the seed of the first epoch.
-_Place = namedtuple(
-    "_Place", "epoch batch seed n_done first_seed", defaults=[0, 0, None, 0, None]
-)
-
-
-def _check_or_none(check, value, *rule, **bounds):
-    return None if value is None else check(value, *rule, **bounds)
+# Where a fit is: epochs, batches of this one, and batches in all that are done; and the
+# seed of the order of the first epoch, to which others add their number.
+_Place = namedtuple("_Place", "epoch batch n_done seed", defaults=[0, 0, 0, None])
 
 
 def _appended(held, samples, numbers):
