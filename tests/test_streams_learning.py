@@ -382,10 +382,10 @@ def test_sums_are_those_of_their_equation_however_many_codes_are_not_0(share, dt
     sums = np.einsum("i,ir,iab->rab", weights, codes, hat(X.astype(float)))
     assert error(statistics(learner)[1], sums) <= rounding(dtype) * np.abs(sums).max()
     V = rng.standard_normal((5, 4, 37)).astype(dtype)
-    held = learner._statistics
+    state = learner.state()
     for r, rows in enumerate(V):
-        parts = held.rows[r], held.sizes[r].astype(dtype), held.matrices[r]
-        image = learn.times_sum(rows, *parts, dtype(held.units[r]))
+        parts = state["rows"][r], state["sizes"][r].astype(dtype), state["matrices"][r]
+        image = learn.times_sum(rows, *parts, dtype(state["units"][r]))
         assert error(image, rows @ sums[r]) <= rounding(dtype) * np.abs(sums).max()
 
 
@@ -424,6 +424,24 @@ def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
         if independent:
             for found, expected in zip(statistics(merged), statistics(whole)):
                 assert error(found, expected) <= LOOSE
+
+
+def test_merged_sums_are_those_of_both_whatever_the_size_of_their_weights():
+    rng = np.random.default_rng(0)
+    X = core.random_subspaces(80, 12, 2, rng=1)
+    codes = rng.standard_normal((80, 3))
+    weights = np.repeat([1e-9, 1.0], 40)
+    given = iter([codes[:1], codes[:40], codes[40:]])
+    start = streams.OnlineGDL(
+        3, coding=lambda K_dd, K_xd, norm2: next(given), init=X[:3]
+    ).collect(X[:1])
+    light, heavy = (
+        start.fork().collect(X[rows], weights[rows])
+        for rows in np.split(np.arange(80), 2)
+    )
+    sums = np.einsum("i,ir,iab->rab", weights, codes, hat(X))
+    for merged in (light.merge(heavy), heavy.merge(light)):
+        assert error(statistics(merged)[1], sums) <= TIGHT * np.abs(sums).max()
 
 
 def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
