@@ -35,7 +35,8 @@ ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
 DENSE = 16  # times p is the largest d for which S_r is formed
 SURE = 1e-10  # relative error of the eigenvalues of an updated atom
-TOGETHER = 16  # atoms of a stream that are multiplied with all others at a time
+PANEL = 16  # rows of X_i^ that are made at a time
+TOGETHER = 8  # atoms of a stream that are multiplied with all others at a time
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
 METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
@@ -168,7 +169,7 @@ def gdl(
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record, n_atoms, X, coder)
+        state, rng = _read_state(record)
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
@@ -314,32 +315,11 @@ def sample_losses(K, k, codes, norm2, lam):
 
     norm2: ||X^||_F^2, of all samples.
     """
-    losses = np.empty(len(k))
-    lam = 0.0 if lam is None else lam
-
-    def write(rows):
-        _write_losses(K, k[rows], codes[rows], float(norm2), lam, losses[rows])
-
-    core.run_blocks(write, len(k), 512)
+    products = scipy.sparse.csr_array(codes, dtype=np.float64) @ K - 2 * k
+    losses = norm2 + (codes * products).sum(axis=1)
+    if lam is not None:
+        losses += lam * np.abs(codes).sum(axis=1, dtype=np.float64)
     return losses
-
-
-@jit
-def _write_losses(K, k, codes, norm2, lam, losses):
-    support = np.empty(len(K), np.int64)
-    for i in range(len(codes)):
-        m = 0
-        for j in range(len(K)):
-            if codes[i, j] != 0:
-                support[m] = j
-                m += 1
-        losses[i] = norm2
-        for a in range(m):
-            j = support[a]
-            product = -2.0 * k[i, j]
-            for b in range(m):
-                product += np.float64(K[j, support[b]]) * codes[i, support[b]]
-            losses[i] += product * codes[i, j] + lam * abs(codes[i, j])
 
 
 def idle_and_worst(use, X, losses):
@@ -428,8 +408,7 @@ def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
 def _weighted_median(values, weights):
     """np.median of the values, each repeated weight times."""
     order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    reached = reached / reached[-1]
+    reached = np.cumsum(weights[order]) / weights.sum()
     # rounding of the sums does not break a tie
     slack = len(reached) * np.finfo(float).eps
     middle = [
@@ -445,8 +424,7 @@ def check_weights(sample_weight, n):
         return np.ones(n)
     weights = checks.shaped_array(
         sample_weight, "sample_weight", (n,), ", one a sample"
-    )
-    weights = weights.astype(np.float64)
+    ).astype(np.float64)
     with np.errstate(over="ignore"):
         total = weights.sum()
     least = weights.min(initial=np.inf)
@@ -473,17 +451,12 @@ def first_atoms(X, n_atoms, init, rng, weights):
         core.check_choice(init, "init", *METHODS)
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
     atoms = core.check_dictionary(init, "init", weighted=not checks.are_bases(X))
-    if not are_atoms_for(X, atoms, n_atoms):
+    p = X.shape[2] if checks.are_bases(X) else atoms.shape[2]
+    if atoms.shape != (n_atoms, X.shape[1], p):
         raise ValueError(
             f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
         )
     return atoms
-
-
-def are_atoms_for(X, atoms, n_atoms):
-    """Have atoms the number, the d and, for samples that are bases, the p of X?"""
-    p = X.shape[2] if checks.are_bases(X) else atoms.shape[2]
-    return atoms.shape == (n_atoms, X.shape[1], p)
 
 
 def closest_subspaces(X, p):
@@ -604,36 +577,31 @@ def class_dictionaries(
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X), "y", "samples")
     weights = check_weights(sample_weight, len(X))
-    counts = [_atoms_of_class(atoms_per_class, label) for label in classes]
-    found = {}
-    for c, count in enumerate(counts):
-        mine = np.flatnonzero((index == c) & (weights > 0))
-        if len(mine):
-            learned = gdl(
-                X[mine],
-                min(count, len(mine)),
-                lam,
-                sample_weight=weights[mine],
-                rng=rng,
-                **options,
-            )
-            found[c] = _finished(learned)
-    sizes = [len(learned.atoms) for learned in found.values()]
-    atoms = np.concatenate([learned.atoms for learned in found.values()])
-    lams = [learned.lam for learned in found.values() if learned.lam is not None]
-    median = float(np.median(lams)) if lams else None
-    return LabelledAtoms(atoms, classes[np.repeat(list(found), sizes)], lam=median)
-
-
-def _atoms_of_class(atoms_per_class, label):
-    if hasattr(atoms_per_class, "keys"):
+    if not hasattr(atoms_per_class, "keys"):
+        atoms_per_class = dict.fromkeys(classes, atoms_per_class)
+    for label in classes:
         if label not in atoms_per_class:
             raise ValueError(
                 "atoms_per_class must have an entry for each class of y, got none for "
                 f"{label}"
             )
-        atoms_per_class = atoms_per_class[label]
-    return core.check_integer(atoms_per_class, "atoms_per_class", 1)
+    counts = [
+        core.check_integer(atoms_per_class[label], "atoms_per_class", 1)
+        for label in classes
+    ]
+    found = {}
+    for c, count in enumerate(counts):
+        mine = np.flatnonzero((index == c) & (weights > 0))
+        if len(mine):
+            few = min(count, len(mine))
+            found[c] = _finished(
+                gdl(X[mine], few, lam, sample_weight=weights[mine], rng=rng, **options)
+            )
+    sizes = [len(learned.atoms) for learned in found.values()]
+    atoms = np.concatenate([learned.atoms for learned in found.values()])
+    lams = [learned.lam for learned in found.values() if learned.lam is not None]
+    median = float(np.median(lams)) if lams else None
+    return LabelledAtoms(atoms, classes[np.repeat(list(found), sizes)], lam=median)
 
 
 # ------------------------------------------------------------------ update of the atoms
@@ -688,10 +656,9 @@ def sharpened(D):
         return D
     error = np.abs(D.swapaxes(1, 2) @ D - np.eye(D.shape[2])).max(axis=(1, 2))
     rough = error > 16 * np.finfo(D.dtype).eps
-    if rough.any():
-        D = D.copy()
-        D[rough] = core.orthonormalize(D[rough])
-    return D
+    if not rough.any():
+        return D
+    return np.where(rough[:, None, None], core.orthonormalize(D), D)
 
 
 def copied_rows(D):
@@ -702,7 +669,12 @@ def copied_rows(D):
 def _update(samples, rows, codes, weights):
     """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     used = scipy.sparse.csc_array(codes)
-    used.data = used.data * _weights_by_atom(used, weights)
+    # in a unit of each atom: in one for all, an atom of light samples would have 0
+    factors = used.copy()
+    factors.data = weights[used.indices]
+    exponents = np.frexp(factors.max(axis=0).toarray().ravel())[1]
+    exponents = np.repeat(exponents, np.diff(used.indptr))
+    used.data = used.data * np.ldexp(factors.data, -exponents)
     shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
         raise ValueError(
@@ -716,19 +688,6 @@ def _update(samples, rows, codes, weights):
         return Z, np.repeat(used.data[mine], q)
 
     _sweep(rows, shared, terms, q * np.diff(used.indptr))
-
-
-def _weights_by_atom(used, weights):
-    """The sample's weight for each code in used, in a unit 2^e of its atom.
-
-    used: CSC (n, N). The scale of S_r does not matter; with one unit for all, an atom
-    of light samples would have 0.
-    """
-    atom = np.repeat(np.arange(used.shape[1]), np.diff(used.indptr))
-    parts, exponents = np.frexp(weights[used.indices])
-    largest = np.full(used.shape[1], np.iinfo(exponents.dtype).min // 2)
-    np.maximum.at(largest, atom[parts > 0], exponents[parts > 0])
-    return np.ldexp(parts, exponents - largest[atom])
 
 
 def _sweep(rows, shared, terms, counts):
@@ -751,7 +710,9 @@ def _sweep(rows, shared, terms, counts):
         w = w.astype(Z.dtype, copy=False)
         V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
         if d <= DENSE * p:
-            V = _eigenvectors(weighted_square(Z, w, limit), B, b, V, limit)
+            A = np.zeros((d, d), Z.dtype)
+            add_square(A, Z, w, limit)
+            V = _eigenvectors(A, B, b, V, limit)
         else:
             V = _climb(Z, w, B, b, V, r, limit)
         rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
@@ -782,20 +743,12 @@ def _weighted_rows(V, before, Z, w, B, b, limit):
     return np.sqrt(weights)[:, None] * V
 
 
-@jit
 def _others(rows, shared, r):
     """Rows (l p, d) of the atoms that share samples with r, and -shared of each."""
-    N, p, d = rows.shape
-    count = p * (np.count_nonzero(shared) - (shared[r] != 0))
-    B = np.empty((count, d), rows.dtype)
-    b = np.empty(count, rows.dtype)
-    at = 0
-    for j in range(N):
-        if j != r and shared[j] != 0:
-            _put(B[at:], rows[j])
-            b[at : at + p] = -shared[j]
-            at += p
-    return B, b
+    _, p, d = rows.shape
+    others = np.flatnonzero(shared)
+    others = others[others != r]
+    return rows[others].reshape(-1, d), np.repeat(-shared[others], p).astype(rows.dtype)
 
 
 def _independent_atoms(shared, moving):
@@ -831,7 +784,8 @@ def _eigenvectors(A, B, b, V, limit):
     A has shape (d, d), B (l, d). V (p, d), orthonormal rows, if they are as good.
     Products have at most limit multiplications.
     """
-    S = A + weighted_square(B, b, limit)
+    S = A.copy()
+    add_square(S, B, b, limit)
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][: len(V)])
     return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
@@ -855,10 +809,9 @@ def _climb(Z, w, B, b, V, seed, limit):
     start = -np.inf
     total = -np.inf
     for _ in range(100):
-        new = np.zeros((k - old, d), Z.dtype)
-        _add_image(Z, w, Q[old:k], new, limit)
-        _add_image(B, b, Q[old:k], new, limit)
-        _put(image[old:], new)
+        image[old:k] = 0
+        _add_image(Z, w, Q[old:k], image[old:k], limit)
+        _add_image(B, b, Q[old:k], image[old:k], limit)
         if old == 0:
             start = _product(V, image)
         old, k, total = _grow(Q, image, H, old, k, best, limit)
@@ -883,13 +836,12 @@ def _add_image(Z, w, Q, image, limit):
 
 
 @jit
-def weighted_square(Z, w, limit):
-    """Z^T diag(w) Z (d, d) of rows Z (m, d).
+def add_square(S, Z, w, limit):
+    """S += Z^T diag(w) Z of rows Z (m, d), S (d, d) symmetric.
 
     Products have at most limit multiplications.
     """
     m, d = Z.shape
-    S = np.zeros((d, d), Z.dtype)
     tile = min(d, round(limit ** (1 / 3)))
     step = limit // tile**2
     for start in range(0, m, step):
@@ -902,7 +854,66 @@ def weighted_square(Z, w, limit):
                 )
     for i in range(tile, d, tile):
         S[i : i + tile, :i] = S[:i, i : i + tile].T
-    return S
+
+
+def add_products(samples, codes, sums):
+    """sums[r] += sum_i codes[i, r] X_i^, from samples (n, p, d), to sums (N, d, d)."""
+    n, _, d = samples.shape
+    few = max(1, PRODUCTS // (8 * PANEL * d))
+    for start in range(0, d, PANEL):
+        panel = slice(start, start + PANEL)
+        for i in range(0, n, few):
+            squares = _panels(samples[i : i + few], start)
+            images = codes[i : i + few].T @ squares.reshape(len(squares), -1)
+            sums[:, panel, start:] += images.reshape(len(sums), *squares.shape[1:])
+        sums[:, start:, panel] = sums[:, panel, start:].swapaxes(1, 2)
+
+
+@jit
+def _panels(samples, start):
+    """Columns from start on of PANEL rows, start and next, of X_i^, (n, PANEL, m)."""
+    n, p, d = samples.shape
+    out = np.zeros((n, min(PANEL, d - start), d - start), samples.dtype)
+    for i in range(n):
+        for k in range(p):
+            row = samples[i, k, start:]
+            for a in range(out.shape[1]):
+                core.axpy(row[a], row, out[i, a], len(row))
+    return out
+
+
+@jit
+def times_sum(V, rows, sizes, matrix, unit):
+    """V (rows^T diag(sizes) rows + unit matrix), V (m, d), which reads both once."""
+    image = np.zeros_like(V)
+    shares = np.empty(4, V.dtype)
+    for i in range(0, len(rows), 4):
+        few = rows[i : i + 4]
+        for k in range(len(V)):
+            for j in range(len(few)):
+                shares[j] = sizes[i + j] * core.dot(V[k], few[j], V.shape[1])
+            _add_rows(shares, few, image[k])
+    V = unit * V
+    for i in range(0, len(matrix), 4):
+        for k in range(len(V)):
+            _add_rows(V[k, i : i + 4], matrix[i : i + 4], image[k])
+    return image
+
+
+@core.inlined_jit
+def _add_rows(shares, few, out):
+    """out (d,) += shares few, of at most four rows few: out is read once for all."""
+    if len(few) == 4:
+        for j in range(len(out)):
+            out[j] += (
+                shares[0] * few[0, j]
+                + shares[1] * few[1, j]
+                + shares[2] * few[2, j]
+                + shares[3] * few[3, j]
+            )
+    else:
+        for i in range(len(few)):
+            core.axpy(shares[i], few[i], out, len(out))
 
 
 def sweep_stream(rows, shared, own, n_sweeps):
@@ -1163,18 +1174,16 @@ def _multiply_transposed(A, B, limit):
 def _product(A, B):
     """<A, B[:len(A)]> of matrices."""
     total = 0.0
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            total += A[i, j] * B[i, j]
+    for i in range(len(A)):
+        total += core.dot(A[i], B[i], A.shape[1])
     return total
 
 
 @jit
 def _put(target, source):
     """target[:len(source)] = source, which as such takes Numba seconds to compile."""
-    for i in range(source.shape[0]):
-        for j in range(source.shape[1]):
-            target[i, j] = source[i, j]
+    for i in range(len(source)):
+        core.copy(source[i], target[i], source.shape[1])
 
 
 # -------------------------------------------------------------------------- first atoms
@@ -1216,10 +1225,11 @@ def init_atoms(
         return _finished(
             gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights)
         ).atoms
-    if method == "random":
-        drawn = _draw(weights, n_atoms, rng)
-    else:
-        drawn = _draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)
+    drawn = (
+        _draw(weights, n_atoms, rng)
+        if method == "random"
+        else _draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)
+    )
     return closest_subspaces(X[drawn], dimension_of_atoms(X))
 
 
@@ -1302,53 +1312,16 @@ def _write_state(checkpoint, state, rng):
     )
 
 
-def _read_state(checkpoint, n_atoms, X, coder):
-    """The state to resume from, and its rng.
-
-    It must be of so many atoms for samples X so coded.
-    """
+def _read_state(checkpoint):
+    """The state to resume from, and its rng; samples and options must be the same."""
     from grassmann_sc import files
 
-    kinds = {
-        "rng": "U",
-        "atoms": "f",
-        "codes": "f",
-        "costs": "f",
-        "n_replaced": "i",
-        "lam": "f",
-    }
-    arrays = checkpoint.read(kinds)
+    arrays = checkpoint.read(
+        {"rng": "U", "n_replaced": "i"} | dict.fromkeys([*Learned._fields, "lam"], "f")
+    )
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
-        weighted = not checks.are_bases(X)
-        atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted)
-        codes = core.check_codes(arrays["codes"], len(X), n_atoms, "codes")
-        costs = core.finite_array(arrays["costs"], "costs")
-        if (
-            not are_atoms_for(X, atoms, n_atoms)
-            or costs.ndim != 1
-            or len(costs) % 2 == 0
-        ):
-            raise ValueError(
-                f"got atoms of shape {atoms.shape} and costs of {costs.shape}"
-            )
-        if not codes.dtype == atoms.dtype == np.result_type(X, atoms):
-            raise ValueError(
-                f"atoms and codes must be of one type, which holds X of {X.dtype}, "
-                f"got {atoms.dtype} and {codes.dtype}"
-            )
-        with np.errstate(over="ignore"):
-            core.finite_array(
-                np.square(codes).sum(axis=0), "the sums of squares of codes"
-            )
-        lam = None
-        if arrays["lam"].shape or not np.isnan(arrays["lam"]):
-            lam = core.check_number(arrays["lam"], "lam", least=0)
-        n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])
-    if coder.lam_scale is None and lam != coder.lam:
-        raise ValueError(
-            f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
-            f"{checkpoint.resume}"
-        )
-    return Learned(atoms, codes, costs, n_replaced=n_replaced, lam=lam), rng
+    lam = None if np.isnan(arrays["lam"]) else float(arrays["lam"])
+    fields = (arrays[name] for name in Learned._fields)
+    return Learned(*fields, n_replaced=int(arrays["n_replaced"]), lam=lam), rng

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import json
 import os
 import time
 from collections import namedtuple
@@ -28,7 +29,6 @@ __all__ = ["OnlineGDL"]
 FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
-PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
 FIRST_CHECKPOINT = 5  # seconds, after which a long fit writes one, however many batches
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
@@ -40,12 +40,12 @@ class OnlineGDL:
     to statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated
     from them once three tenths of Y^T Y, by its trace, are new, and at the end of fit:
     to the leading eigenvectors of S_r (see learn.update_atoms) if d <= 16 p, else by a
-    Rayleigh-Ritz step towards them for each three tenths. A_r is an exact matrix where
-    4 rank >= d, or by default if those of all atoms are at most 2^25 numbers (256 MB).
-    Else at most 4 rank rows stand for it, cut back, when they are full, to about the
-    rank eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + d
-    min(d, 4 rank)) numbers, at most 2^22 of samples that wait to be added, and as many
-    of their codes, and a batch: no more, however many come.
+    Rayleigh-Ritz step towards them for each three tenths. A_r is exact where 4 rank >=
+    d, or by default if matrices for all atoms are at most 2^25 numbers (256 MB): a
+    matrix, and up to d / 2 rows of samples that are added to it together. Else at most
+    4 rank rows stand for A_r, cut back, when they are full, to about the rank
+    eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + 3/2 d^2)
+    numbers, or N (N + 4 rank d), and a batch: no more, however many come.
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from
     the first batches, until n_atoms samples have come, and lam_scale="max" takes its
@@ -114,7 +114,7 @@ class OnlineGDL:
         self._waiting: Any = None  # (samples, weights) before there are atoms
         self._statistics: Any = None  # a _Statistics, once there are atoms
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
-        self._clear()
+        self.loss = self.weight = 0.0
 
     def __repr__(self) -> str:
         lam = self.given.lam
@@ -173,9 +173,16 @@ class OnlineGDL:
         record = files.Checkpoint(checkpoint, resume, [], [*options, batch_size, shape])
         self._place = _Place()
         if resume is not None:
-            state = self._checked_state(record.read(STATE), record.resume)
-            self._check_seen(X, batch_size, record, state["_place"])
-            vars(self).update(state)
+            other = copy.copy(self)
+            other.set_state(record.read(STATE), record.resume)
+            place = other._place
+            # the first epoch shows all samples, or those learned from
+            seen = place.batch if place.epoch == 0 else None
+            batches = _batches(X, batch_size, place.seed, 0)
+            for i, batch in enumerate(itertools.islice(batches, seen)):
+                record.add(core.real_array(batch, "X"), i << 64)
+            record.check_samples()
+            vars(self).update(vars(other))
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
         with checks.progress_bar(
@@ -196,14 +203,14 @@ class OnlineGDL:
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
         """Learn from what is left of the epochs."""
-        begun = time.monotonic()
-        soon = True
+        due = time.monotonic() + FIRST_CHECKPOINT
         while self._place.epoch < n_epochs:
             if self._place.seed is None:
-                self._at_once(self._begin_epoch)
+                self._at_once(self._draw_seed)
             place = self._place
+            seed = place.seed + place.epoch
             for i, batch in enumerate(
-                _batches(X, batch_size, place.seed, place.batch), place.batch
+                _batches(X, batch_size, seed, place.batch), place.batch
             ):
                 try:
                     self.partial_fit(batch)
@@ -214,26 +221,20 @@ class OnlineGDL:
                 if place.epoch == 0:
                     record.add(core.real_array(batch, "X"), i << 64)
                 move(1, self.cost)
-                late = soon and time.monotonic() - begun > FIRST_CHECKPOINT
-                if late or self._place.n_done % every == 0:
+                if time.monotonic() > due or self._place.n_done % every == 0:
                     self._keep(record)
-                    soon = False
-            self._place = self._place._replace(
-                epoch=place.epoch + 1, batch=0, seed=None
-            )
+                    due = np.inf
+            self._place = self._place._replace(epoch=place.epoch + 1, batch=0)
         self._keep(record)
 
-    def _begin_epoch(self):
-        """Draw the seed of its order."""
-        seed = int(self.rng.integers(2**62))
-        first = seed if self._place.epoch == 0 else self._place.first_seed
-        self._place = self._place._replace(seed=seed, first_seed=first)
+    def _draw_seed(self):
+        """Draw the seed of the orders of a fit."""
+        self._place = self._place._replace(seed=int(self.rng.integers(2**62)))
 
     def _end_batch(self):
         """Count a batch of an epoch."""
         place = self._place
-        if place.seed is not None:
-            self._place = place._replace(batch=place.batch + 1, n_done=place.n_done + 1)
+        self._place = place._replace(batch=place.batch + 1, n_done=place.n_done + 1)
 
     def _keep(self, record):
         if record.checkpoint:
@@ -243,19 +244,14 @@ class OnlineGDL:
     def _interrupted(self, total):
         """How far fit came, and where to go on."""
         path, kept = self._kept
-        of = f" of {total}" if total else ""
-        whole = f"{path} holds the first {kept}: resume={path!r} resumes from there"
+        done = f"learned from {self._place.n_done}{f' of {total}' if total else ''} batches"
         if path is None:
-            whole = "none is kept, as there was no checkpoint yet to resume from"
-        return f"learned from {self._place.n_done}{of} batches; {whole}"
-
-    def _check_seen(self, X, batch_size, record, place):
-        """ValueError unless the batches of the first epoch are those learned from."""
-        seen = place.batch if place.epoch == 0 else None
-        batches = _batches(X, batch_size, place.first_seed, 0)
-        for i, batch in enumerate(itertools.islice(batches, seen)):
-            record.add(core.real_array(batch, "X"), i << 64)
-        record.check_samples()
+            return (
+                f"{done}; none is kept, as there was no checkpoint yet to resume from"
+            )
+        return (
+            f"{done}; {path} holds the first {kept}: resume={path!r} resumes from there"
+        )
 
     def partial_fit(
         self, X: ArrayLike, sample_weight: ArrayLike | None = None
@@ -283,8 +279,10 @@ class OnlineGDL:
         self._check_whole()
         X = core.check_dictionary(X, "X", weighted=True)
         weights = learn.check_weights(sample_weight, len(X))
-        known = self.atoms, self.init, (self._waiting or (None,))[0], X
-        begun = next(A for A in known if isinstance(A, np.ndarray))
+        waiting = self._waiting or [X]
+        begun = next(
+            A for A in (self.atoms, self.init, waiting[0]) if isinstance(A, np.ndarray)
+        )
         bases = checks.are_bases(X)
         if X.shape[1] != begun.shape[1] or bases and X.shape[2] != begun.shape[2]:
             raise ValueError(
@@ -373,7 +371,7 @@ class OnlineGDL:
         if self._statistics.new >= FRESH * np.trace(self._statistics.shared):
             self._move()
         self.cost = float(self.loss / self.weight)
-        self._clear()
+        self.loss = self.weight = 0.0
         self.n_updates += 1
         self._statistics.fade((1 - 1 / (self.n_updates + 1)) ** self.forgetting)
 
@@ -383,11 +381,6 @@ class OnlineGDL:
         self.n_replaced += self._statistics.replace_idle(atoms)
         self.atoms = atoms
         self._gram = None
-
-    def _clear(self):
-        """Begin the costs anew."""
-        self.loss = 0.0
-        self.weight = 0.0
 
     # -------------------------------------------------------------------- many learners
 
@@ -399,7 +392,7 @@ class OnlineGDL:
         self._check_begun("fork")
         other = copy.copy(self)
         other._statistics = _Statistics(self.atoms, self.rank)
-        other._clear()
+        other.loss = other.weight = 0.0
         other.n_batches = 0
         return copy.deepcopy(other)
 
@@ -462,7 +455,7 @@ class OnlineGDL:
         """
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
-            options = files.read_named(arrays["options"], "options", OPTIONS)
+            options = json.loads(str(arrays["options"]))
             by_function = core.check_flag(options.pop("by_function"), "by_function")
             options["init"] = options["init"] or arrays["init"]
         if by_function != (coding is not None):
@@ -498,7 +491,6 @@ class OnlineGDL:
             "cost": self.cost,
             "loss": float(self.loss),
             "weight": float(self.weight),
-            "new": float(self._statistics.new) if self._statistics else 0.0,
             "lam": self.coder.lam,
             "lam_scale": self.coder.lam_scale,
             "place": self._place._asdict(),
@@ -523,70 +515,29 @@ class OnlineGDL:
         self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike
     ) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
-        vars(self).update(self._checked_state(arrays, path))
-
-    def _checked_state(self, arrays, path):
-        """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
-            counts = files.read_named(arrays["counts"], "counts", COUNTS)
-            place = files.check_names(counts["place"], "place", _Place._fields)
-            place |= {
-                name: core.check_integer(number, name, 0)
-                for name, number in place.items()
-                if number is not None or name not in ("seed", "first_seed")
-            }
-            new: dict = {
-                name: core.check_integer(counts[name], name, 0)
-                for name in ("n_batches", "n_updates", "n_replaced")
-            }
-            new |= {
-                "cost": _check_or_none(core.check_number, counts["cost"], "cost"),
-                "loss": core.check_number(counts["loss"], "loss"),
-                "weight": core.check_number(counts["weight"], "weight", least=0),
-                "coder": self._coder_in_use(counts["lam"], counts["lam_scale"]),
-                "rng": files.read_generator(arrays["rng"]),
-                "_place": _Place(**place),
-            }
-            new |= dict.fromkeys(["atoms", "_waiting", "_statistics", "_gram"])
-            if arrays["waiting"].size:
-                X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
-                weights = learn.check_weights(arrays["waiting_weights"], len(X))
-                new["_waiting"] = X, weights
-            if arrays["atoms"].size:
-                shape = self.n_atoms, "d", "p"
-                atoms = checks.shaped_array(arrays["atoms"], "atoms", shape)
-                new["atoms"] = core.check_bases(atoms, "atoms")
-                new["_statistics"] = _Statistics(atoms, self.rank)
-                new["_statistics"].read(arrays, counts["new"])
-            elif new["n_batches"] > 0:
-                raise ValueError(
-                    f"atoms must be there after {new['n_batches']} batches, got none"
-                )
-        return new | {"_whole": True}
-
-    def _coder_in_use(self, lam, lam_scale):
-        """The given Coder with the lambda of a file.
-
-        That is the lambda given, unless it was scaled.
-        """
-        lam = _check_or_none(core.check_number, lam, "lam", least=0)
-        scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
-        if lam != self.given.lam and (lam is None or scale == self.given.lam_scale):
-            raise ValueError(
-                f"lam must be {self.given.lam}, the one given, or that one scaled, "
-                f"got {lam}"
+            said = json.loads(str(arrays["counts"]))
+            said["_place"] = _Place(**said.pop("place"))
+            said["coder"] = self.given._replace(
+                lam=said.pop("lam"), lam_scale=said.pop("lam_scale")
             )
-        return self.given._replace(lam=lam, lam_scale=scale)
+            said["rng"] = files.read_generator(arrays["rng"])
+            said["_waiting"] = _pair(arrays["waiting"], arrays["waiting_weights"])
+            said |= dict.fromkeys(["atoms", "_statistics", "_gram"], None)
+            if arrays["atoms"].size:
+                said["atoms"] = arrays["atoms"]
+                said["_statistics"] = _Statistics(said["atoms"], self.rank)
+                said["_statistics"].read(arrays)
+        vars(self).update(said, _whole=True)
 
 
 class _Statistics:
     """What coded samples tell of N atoms (d, p): sums, so that learners merge by adding.
 
     shared: Y^T Y (N, N) over the codes Y.
-    sums (N, m, d), sizes (N, m): A_r = sum_i y_ir X_i^ is about sums[r]^T
-    diag(sizes[r]) sums[r]; if m = d it is sizes[r, 0] sums[r].
-    pile: pairs that wait to be added to sums: rows (n, p, d) of samples, and their
-    weighted codes (n, N).
+    rows (N, m, d), sizes (N, m), matrices (N, d, d), units (N,): A_r = sum_i y_ir X_i^
+    is rows[r]^T diag(sizes[r]) rows[r] + units[r] matrices[r]. Rows that are full are
+    added to the matrix, or cut back to eigenvectors where there are no matrices.
     new: the trace of what was added to Y^T Y since atoms moved.
     worst: (samples, losses) coded worst since then, which may replace atoms; or None.
     """
@@ -594,34 +545,42 @@ class _Statistics:
     def __init__(self, atoms, rank):
         N, d, p = atoms.shape
         rank = rank or (d if N * d**2 <= EXACT else 8 * p)
-        held = min(d, HELD * rank)
+        exact = HELD * rank >= d
+        held = -(-d // 2) if exact else HELD * rank
         self.shared = np.zeros((N, N))
-        self.sums = np.zeros((N, held, d), atoms.dtype)
-        self.sizes = np.zeros((N, 1 if held == d else held))
-        self.pile: list = []
-        self.new = 0.0
+        self.rows = np.zeros((N, held, d), atoms.dtype)
+        self.sizes = np.zeros((N, held))
+        self.matrices = np.zeros((N, d if exact else 0, d), atoms.dtype)
+        self.units = np.zeros(N)
+        self.new = np.zeros(())
         self.worst: Any = None
-
-    @property
-    def exact(self):
-        """Whether sums are matrices d x d."""
-        return self.sums.shape[1] == self.sums.shape[2]
 
     # ---------------------------------------------------------------------- what comes in
 
     def add(self, X, codes, weights):
         """Add samples X (n, d, p) with their codes (n, N) and weights (n,)."""
-        codes = scipy.sparse.csr_array(codes, dtype=np.float64)
+        codes = scipy.sparse.csc_array(codes, dtype=np.float64)
         used = codes.copy()
-        used.data *= np.repeat(weights, np.diff(codes.indptr))
+        used.data *= weights[used.indices]
         used.eliminate_zeros()
-        shared = (codes.T @ used).toarray()
+        shared = (used.T @ codes).toarray()
         self.shared = self.shared + shared
         self.new += np.trace(shared)
-        self.pile.append((learn.copied_rows(X), used))
-        n_waiting = sum(len(rows) for rows, _ in self.pile)
-        if n_waiting * max(X[0].size, len(self.shared)) > PILE:
-            self._add_pile()
+        N, held, d = self.rows.shape
+        n, _, p = X.shape
+        samples = learn.copied_rows(X)
+        # with all codes, at the full rate of BLAS, where many are not 0
+        if self.matrices.size and used.nnz * p > N * max(held, n / 2):
+            self._add_products(samples, used.toarray())
+            return
+
+        def part(r):
+            mine = slice(used.indptr[r], used.indptr[r + 1])
+            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
+                used.data[mine], p
+            )
+
+        self._add_parts(part)
 
     def keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms.
@@ -635,76 +594,80 @@ class _Statistics:
     def add_statistics(self, other):
         """Add what another learner has collected over the same atoms."""
         self.shared += other.shared
-        if self.exact:
-            sizes = np.maximum(self.sizes, other.sizes)
-            unit = np.where(sizes > 0, sizes, 1)[:, :, None]
-            self.sums = (
-                self.sizes[:, :, None] / unit * self.sums
-                + other.sizes[:, :, None] / unit * other.sums
-            ).astype(self.sums.dtype)
-            self.sizes = sizes
-        else:
-            self._add_parts(lambda r: _used_rows(other.sums[r], other.sizes[r]))
-        self.pile += copy.deepcopy(other.pile)
+        for r in np.flatnonzero(other.units):
+            self._widen(r, other.units[r])
+            self.matrices[r] += (other.units[r] / self.units[r]) * other.matrices[r]
+        self._add_parts(lambda r: _used_rows(other.rows[r], other.sizes[r]))
         self.new += other.new
         if other.worst is not None:
             self.keep_worst(*other.worst)
 
-    def _add_pile(self):
-        """Add what waits to the sums."""
-        if not self.pile:
-            return
-        samples = _piled(self.pile)
-        used = scipy.sparse.vstack([used for _, used in self.pile]).tocsc()
-        p, d = samples.shape[1:]
+    def _widen(self, r, most):
+        """Make the unit of matrix r one for numbers of this size, if they are too large.
 
-        def part(r):
-            mine = slice(used.indptr[r], used.indptr[r + 1])
-            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
-                used.data[mine], p
-            )
+        In such units sums suit float32.
+        """
+        if most / 2**20 > self.units[r]:
+            unit = _unit_of(most)
+            self.matrices[r] *= self.units[r] / unit
+            self.units[r] = unit
 
-        self._add_parts(part)
-        self.pile = []
+    def _add_products(self, samples, codes):
+        """Add codes^T (N, n) times the X_i^ of samples (n, p, d) to the matrices."""
+        for r, most in enumerate(np.abs(codes).max(axis=0)):
+            self._widen(r, most)
+        codes = (codes / np.where(self.units > 0, self.units, 1)).astype(samples.dtype)
+        learn.add_products(samples, codes, self.matrices)
 
     def _add_parts(self, part):
         """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
-        N = len(self.sums)
+        N = len(self.rows)
 
         def add(block):
             for r in range(block.start, block.stop):
-                Z, w = part(r)
-                if not len(w):  # whose unit, 1, would hide those of others
-                    continue
-                if self.exact:
-                    unit = _unit_of(w, self.sizes[r])
-                    self.sums[r] *= self.sizes[r] / unit
-                    w = (w / unit).astype(Z.dtype)
-                    self.sums[r] += learn.weighted_square(Z, w, checks.ONE_THREAD)
-                    self.sizes[r] = unit
-                else:
-                    _append(self.sums[r], self.sizes[r], Z, w, r)
+                self._add_part(r, *part(r))
 
         core.run_blocks(add, N, max(1, min(8, N // 4)))
+
+    def _add_part(self, r, Z, w):
+        """Put Z and w behind the used rows of atom r, and make room where none is left."""
+        known, v = _used_rows(self.rows[r], self.sizes[r])
+        end = len(v) + len(w)
+        if end > len(self.sizes[r]):
+            Z = np.concatenate([known, Z])
+            w = np.concatenate([v, w])
+            self.sizes[r] = 0
+            if self.matrices.size:
+                self._widen(r, np.abs(w).max())
+                w = (w / self.units[r]).astype(Z.dtype)
+                learn.add_square(self.matrices[r], Z, w, checks.ONE_THREAD)
+                return
+            w, exponent = learn.in_units(w)
+            rank = len(self.sizes[r]) // HELD
+            w = w.astype(Z.dtype)
+            Z, w = learn.largest_part(Z, w, len(known), rank, r, checks.ONE_THREAD)
+            w = np.ldexp(w.astype(np.float64), exponent)
+            end = len(w)
+        self.rows[r, end - len(w) : end] = Z
+        self.sizes[r, end - len(w) : end] = w
 
     # ---------------------------------------------------------------------- what goes out
 
     def moved(self, atoms):
         """The atoms (N, d, p) updated from all statistics."""
-        self._add_pile()
         rows = learn.copied_rows(atoms)  # (N, p, d)
-        unit = _unit_of(self.shared, self.sizes)
-        shared = self.shared / unit
-        weights = self.sizes / unit
+        unit = _unit_of(self.shared, self.sizes, self.units)
+        sizes = (self.sizes / unit).astype(rows.dtype)
+        units = (self.units / unit).astype(rows.dtype)
 
         def own(r, V):
-            if self.exact:
-                return V @ self.sums[r] * weights[r].astype(V.dtype)
-            factor, used = _used_rows(self.sums[r], weights[r])
-            return (V @ factor.T * used.astype(V.dtype)) @ factor
+            matrix = self.matrices[r] if units[r] else self.matrices[r, :0]
+            return learn.times_sum(
+                V, *_used_rows(self.rows[r], sizes[r]), matrix, units[r]
+            )
 
         share = self.new / max(np.trace(self.shared), 1e-300)
-        learn.sweep_stream(rows, shared, own, max(1, int(share / FRESH)))
+        learn.sweep_stream(rows, self.shared / unit, own, max(1, int(share / FRESH)))
         return rows.swapaxes(1, 2)
 
     def replace_idle(self, atoms):
@@ -715,118 +678,48 @@ class _Statistics:
         X, losses = self.worst
         idle, worst = learn.idle_and_worst(np.diag(self.shared), X, losses)
         atoms[idle] = learn.sharpened(learn.closest_subspaces(X[worst], atoms.shape[2]))
-        for statistics in (self.shared, self.shared.T, self.sizes):
+        for statistics in (self.shared, self.shared.T, self.sizes, self.units):
             statistics[idle] = 0
-        self.new = 0.0
+        self.new *= 0
         self.worst = None
         return len(idle)
 
     def fade(self, factor):
         """Multiply all sums by a factor."""
-        self.shared *= factor
-        self.sizes *= factor
-        self.new *= factor
-        for _, used in self.pile:
-            used.data *= factor
+        for sums in (self.shared, self.sizes, self.units, self.new):
+            sums *= factor
 
     # ---------------------------------------------------------------------- files
 
     def arrays(self):
         """The statistics as arrays by the names of STATE; None for what is not there."""
-        arrays = {"shared": self.shared, "sums": self.sums, "sizes": self.sizes}
-        arrays["worst"], arrays["worst_losses"] = self.worst or (None, None)
-        if self.pile:
-            arrays["piled"] = _piled(self.pile)
-            codes = scipy.sparse.vstack([used for _, used in self.pile])
-            arrays["piled_codes"] = codes.toarray()
-        return arrays
+        worst, losses = self.worst or (None, None)
+        sums = {name: getattr(self, name) for name in SUMS}
+        return sums | {"worst": worst, "worst_losses": losses}
 
-    def read(self, arrays, new):
-        """Become the statistics that a file's arrays hold, of these shapes and types."""
-        N, _, d = self.sums.shape
-        for name in ("shared", "sums", "sizes"):
-            mine = getattr(self, name)
-            setattr(self, name, _of_type(arrays, name, mine.shape, mine.dtype))
-        most = 2 * float(np.trace(self.shared))  # a share of it, but for rounding
-        self.new = core.check_number(new, "new", least=0, most=most)
-        if arrays["piled"].size:
-            rows = _of_type(arrays, "piled", ("rows", "r", d), self.sums.dtype)
-            codes = _of_type(arrays, "piled_codes", (len(rows), N), np.dtype(float))
-            self.pile = [(rows, scipy.sparse.csr_array(codes))]
-        if arrays["worst"].size:
-            X = _of_type(arrays, "worst", ("rows", d, "r"), self.sums.dtype)
-            losses = arrays["worst_losses"]
-            self.worst = X, checks.shaped_array(losses, "worst_losses", (len(X),))
+    def read(self, arrays):
+        """Become the statistics that a file's arrays hold."""
+        for name in SUMS:
+            setattr(self, name, arrays[name])
+        self.worst = _pair(arrays["worst"], arrays["worst_losses"])
 
 
-def _of_type(arrays, name, shape, dtype):
-    """The finite array of this name in a file, if it has this shape and type."""
-    A = checks.shaped_array(arrays[name], name, shape)
-    if A.dtype != dtype:
-        raise ValueError(
-            f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}"
-        )
-    return A
+def _pair(samples, numbers):
+    """(samples, numbers) as a file holds them, None if it holds none."""
+    return (samples, numbers) if samples.size else None
 
 
-def _piled(pile):
-    """Rows (n, r, d) of all samples of a pile."""
-    return checks.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
-
-
+SUMS = ("shared", "new", "rows", "sizes", "matrices", "units")
+# a file's arrays, and the kinds of their dtypes
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
-    [
-        "init",
-        "atoms",
-        "shared",
-        "sums",
-        "sizes",
-        "piled",
-        "piled_codes",
-        "waiting",
-        # a file's arrays, their kinds of dtype
-        "waiting_weights",
-        "worst",
-        "worst_losses",
-    ],
+    ["init", "atoms", *SUMS, "waiting", "waiting_weights", "worst", "worst_losses"],
     "f",
 )
 
 
-OPTIONS = (
-    "n_atoms",
-    "lam",
-    "n_neighbors",
-    "lam_scale",
-    "positive",
-    "rank",
-    "forgetting",
-    "init",
-    "by_function",
-)
-COUNTS = (
-    "n_batches",
-    "n_updates",
-    "n_replaced",
-    "cost",
-    "loss",
-    "weight",
-    "new",
-    "lam",
-    "lam_scale",
-    "place",
-)
-
-
-# Where a fit is: batches done of an epoch, and the seed of its order; batches done in
-# all, and the seed of the first epoch.
-_Place = namedtuple(
-    "_Place", "epoch batch seed n_done first_seed", defaults=[0, 0, None, 0, None]
-)
-
-
-def _check_or_none(check, value, *rule, **bounds):
-    return None if value is None else check(value, *rule, **bounds)
+# Where a fit is: epochs, batches of this one, and batches in all that are done; and the
+# seed of the order of the first epoch, to which others add their number.
+_Place = namedtuple("_Place", "epoch batch n_done seed", defaults=[0, 0, 0, None])
 
 
 def _appended(held, samples, numbers):
@@ -888,25 +781,3 @@ def _unit_of(*weights):
 def _used_rows(factor, sizes):
     count = np.flatnonzero(sizes).max(initial=-1) + 1
     return factor[:count], sizes[:count]
-
-
-def _append(factor, sizes, Z, w, seed):
-    """Put Z and w behind the used rows of factor and sizes.
-
-    Where no rows are left, about the eigenpairs largest in modulus of factor^T
-    diag(sizes) factor + Z^T diag(w) Z replace all.
-    """
-    known, v = _used_rows(factor, sizes)
-    count = len(v) + len(w)
-    if count > len(sizes):
-        M = np.concatenate([known, Z])
-        v, exponent = learn.in_units(np.concatenate([v, w]))
-        v = v.astype(M.dtype)
-        Z, w = learn.largest_part(
-            M, v, len(known), len(sizes) // HELD, seed, checks.ONE_THREAD
-        )
-        w = np.ldexp(w.astype(np.float64), exponent)
-        count = len(w)
-        sizes[:] = 0
-    factor[count - len(w) : count] = Z
-    sizes[count - len(w) : count] = w

@@ -108,7 +108,6 @@ class Interrupter:
 # that interrupts itself
 Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
-    (streams, "PILE", 2**9),  # some calls add what waits, some do not
     (files, "MOST_NUMBERS", 12 * 64),  # blocks of 64 rows
 ]
 N_ITER = 2  # of gdl

@@ -132,16 +132,10 @@ def statistics(learner):
     holds them.
     """
     state = learner.state()
-    sums = state["sums"]
-    if sums.shape[1] == sums.shape[2]:
-        matrices = state["sizes"][:, :, None] * sums
-    else:
-        matrices = np.einsum("nra,nr,nrb->nab", sums, state["sizes"], sums)
-    if state["piled"].size:
-        rows = state["piled"]
-        matrices = matrices + np.einsum(
-            "in,ipa,ipb->nab", state["piled_codes"], rows, rows
-        )
+    rows = state["rows"]
+    matrices = np.einsum("nra,nr,nrb->nab", rows, state["sizes"], rows)
+    if state["matrices"].size:
+        matrices = matrices + state["units"][:, None, None] * state["matrices"]
     return state["shared"], matrices
 
 

@@ -229,13 +229,12 @@ def collected(draw, learner, m, rows):
 def check_batch(dense, learner, m, rows, how):
     """What was collected since the last update, then that update."""
     used = m.used[rows]
-    # codes of the samples that came last and have a weight, as a file would hold them
-    codes = learner.state()["piled_codes"][-len(rows) :][used]
     rows = rows[used]
-    codes = codes / m.given[rows][:, None]
     X = m.X[rows]
     w = m.w[rows]
     before = learner.atoms.copy()
+    k = core.bases_gram(X.astype(before.dtype), before)
+    codes = learner.coder.code(core.bases_gram(before), k, core.squared_norm(X))
     problem = problem_of(X, before, learner.lam)
     if learner.lam is not None:
         check_codes(problem, codes, how["positive"], m.eps)
