@@ -63,9 +63,9 @@ class OnlineGDL:
     brings them together. Ctrl-C leaves the learner as it was before the call or as it
     is after it, and fit after a whole batch; n_batches tells. It stops the coding of a
     batch at once; it waits while the batch is added to the statistics and the atoms
-    move. So do all signals with handlers in Python. If another error comes in there,
-    such as a MemoryError, the learner refuses to go on. Learners can be pickled (unless
-    coding is a function that cannot); save and load need no pickle.
+    move. If another error comes in there, such as a MemoryError, the learner refuses to
+    go on. Learners can be pickled (unless coding is a function that cannot); save and
+    load need no pickle.
 
     >>> from grassmann_sc import random_subspaces, streams
     >>> X = random_subspaces(60, 8, 2, rng=0)
@@ -328,7 +328,7 @@ class OnlineGDL:
         return add
 
     def _at_once(self, *steps):
-        """All steps or none, as far as signals go.
+        """All steps or none, as far as Ctrl-C goes.
 
         After another error the learner is not whole.
         """

@@ -15,7 +15,11 @@ options = parsed(
     __name__,
     of_these,
     "benchmarks.learning",
-    {"--only": dict(choices=["sweeps", "peers", "large", "stream"], help="one part")},
+    {
+        "--only": dict(
+            choices=["sweeps", "steps", "peers", "large", "stream"], help="one part"
+        )
+    },
 )
 
 import numpy as np
@@ -30,6 +34,8 @@ D = 400
 P = 4
 N = 200
 TEXTBOOK_ATOMS = 3  # of them are timed
+STEPS_D = [100, 400, 1000]
+N_STEPS = 8
 LARGE_N = 300
 LARGE_P = 5
 LARGE_ATOMS = 50
@@ -135,6 +141,38 @@ def sweeps():
             optimality(X, atoms, codes, updated),
             "<= 1e-8",
         )
+
+
+def steps():
+    n_atoms = STREAM_ATOMS
+    lam = STREAM_LAM
+    print(
+        f"{N_SAMPLES} samples about 60 centres, p = {P}, {n_atoms} atoms, lam = {lam}, "
+        f"{N_STEPS} batches; the first samples as first atoms"
+    )
+    for d in STEPS_D:
+        X = clusters(N_SAMPLES, d, P, 60, 1.0)
+        X = X[np.random.default_rng(0).permutation(len(X))]
+        batches = np.split(X, N_STEPS)
+
+        def code(batches=batches, X=X):
+            for batch in batches:
+                gs.gsc(batch, X[:n_atoms], lam)
+
+        def follow(batches=batches, X=X):
+            learner = streams.OnlineGDL(n_atoms, lam, init=X[:n_atoms])
+            for batch in batches:
+                learner.partial_fit(batch)
+
+        def iterate(X=X):
+            learn.gdl(X, n_atoms, lam, init=X[:n_atoms], n_iter=N_STEPS, tol=0)
+
+        seconds = interleaved([code, follow, iterate], 4)
+        share = seconds / seconds[0]
+        figure(
+            f"d = {d}: a step of OnlineGDL over coding its batch (1)", share[1], "<= 5"
+        )
+        figure(f"d = {d}: an iteration of gdl over coding (1)", share[2] / N_STEPS)
 
 
 def peers():
@@ -251,7 +289,7 @@ def learn_stream(path):
 
 def main(options):
     header("Dictionary learning")
-    for part in (sweeps, peers, large, stream):
+    for part in (sweeps, steps, peers, large, stream):
         if options.only in (None, part.__name__):
             part()
 
