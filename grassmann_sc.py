@@ -949,10 +949,11 @@ def sum_leading_squares(product, rows, columns, top, left, K):
         for j in range(len(columns) - 1):
             total = 0.0
             for k in range(len(K)):
-                for c in range(k + 1):
-                    total += product[i * p + k, j * q + c] ** 2
+                new = product[i * p + k, j * q + k] ** 2
                 for a in range(k):
-                    total += product[i * p + a, j * q + k] ** 2
+                    new += product[i * p + k, j * q + a] ** 2
+                    new += product[i * p + a, j * q + k] ** 2
+                total += new
                 K[k, top + i, left + j] = total
 
 
@@ -1914,9 +1915,10 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
             residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index)
             codes[rows] = y
     warn_zero_codes(np.concatenate(unexplained or [[]]), n)
-    predicted = classes[best]
     return (
-        Classified(predicted, residuals, classes, codes) if return_info else predicted
+        Classified(classes[best], residuals, classes, codes)
+        if return_info
+        else classes[best]
     )
 
 
