@@ -588,7 +588,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             return self.left_out_scores(groups)
         check_is_fitted(self)
         shape = len(self.index_), len(self.classes_)
-        return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
+        return [*checks.shaped_array(left_out, "left_out", (2, *shape))]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None

@@ -70,10 +70,9 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     >>> files.check_path(Path("atoms.npz"))
     'atoms.npz'
     """
-    path = os.fsdecode(path)
-    if not path:
-        raise ValueError(f"{name} must be a path, got ''")
-    return path
+    if not isinstance(path, (str, bytes, os.PathLike)) or not os.fspath(path):
+        raise TypeError(f"{name} must be a path, got {path!r}")
+    return os.fsdecode(path)
 
 
 def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
@@ -127,6 +126,8 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     b'all of it'
     """
     path = _target(path)
+    if not callable(write):
+        raise TypeError(f"write must be a function of a file, got {write!r}")
 
     def write_and_replace(file):
         write(file)
@@ -559,6 +560,11 @@ class Sink:
         self.place = _place_of(out, (n, len(atoms)), atoms.dtype, options.sparse_output)
         self.keeps = isinstance(self.place, _Path)
         self.folder = self.place.path if isinstance(self.place, _Folder) else None
+        if self.replace and not self.keeps:
+            raise ValueError(
+                "replace belongs to the path of a file or folder, leave it out with "
+                f"an out of type {type(out).__name__}"
+            )
         _check_apart(out, inputs)
         apart = "sparse_output", "init", "return_info"  # change no code
         described = {
@@ -653,7 +659,13 @@ def _place_of(out, shape, dtype, sparse):
     if callable(out):
         return _Function(out)
     if isinstance(out, (str, bytes, os.PathLike)):
-        return (_Folder if sparse else _File)(check_path(out, "out"), shape, dtype)
+        path = check_path(out, "out")
+        if os.path.exists(path) and os.path.isdir(path) != sparse:
+            raise ValueError(
+                "out must be the path of a folder with sparse_output=True, else of a "
+                f"file, got {path}"
+            )
+        return (_Folder if sparse else _File)(path, shape, dtype)
     if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
         raise TypeError(
             "out must be a path, an array or a function (row, codes), got "

@@ -229,11 +229,12 @@ def contents(folder):
     A video, an array, and an image file of several frames are clips. Tables are clips
     where nothing else is: beside clips or images they tell something about these. Image
     files of one frame are not: all of a folder together are the frames of one clip.
-    Their headers tell them apart; a .gif or .tif without a legible one is a clip, whose
-    reading says what is wrong. A folder that holds images beside clips is no clip.
+    Their headers tell them apart; a .gif or .tif without a legible one is taken for what
+    the others in the folder are. A folder that holds images beside clips is no clip.
     Hidden files are passed over, and links to where the folder lies.
     """
     found = Contents([], [], [])
+    doubtful = []
     tables = []
     for path in visible(folder):
         suffix = path.suffix.lower()
@@ -244,10 +245,14 @@ def contents(folder):
         elif suffix in TABLES:
             tables.append(path)
         elif suffix in STACKS:
-            several = _holds_several(path, path.lstat().st_mtime_ns)
-            (found.clips if several else found.images).append(path)
+            several = _holds_several(path)
+            {None: doubtful, True: found.clips, False: found.images}[several].append(
+                path
+            )
         elif suffix in IMAGES:
             found.images.append(path)
+    beside = found.images if found.images and not found.clips else found.clips
+    beside.extend(doubtful)
     if not found.clips and not found.images:
         found.clips.extend(tables)
     found.images.sort(key=lambda file: checks.natural_order(file.name))
@@ -269,6 +274,8 @@ def visible(folder):
 
 
 def _existing(path):
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise TypeError(f"path must be a path, got {path!r}")
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -347,20 +354,28 @@ def _images_of(folder):
     return found.images
 
 
-@functools.lru_cache(2**16)
-def _holds_several(file, time):
-    """Does an image file hold several frames, or has it no header that can be read?
+def _holds_several(file):
+    """Does an image file hold several frames? None if its header cannot be read."""
+    try:
+        state = _plain(file).stat()
+    except (OSError, ValueError):
+        return None
+    return _held_several(file, state.st_mtime_ns, state.st_size)
 
-    It is kept for the file that was last changed at this time, as a folder is looked at
-    repeatedly.
+
+@functools.lru_cache(2**16)
+def _held_several(file, time, size):
+    """The same of a file that was last changed at this time.
+
+    It is kept, as a folder is looked at repeatedly.
     """
     from PIL import Image  # matplotlib brings it
 
     try:
-        with Image.open(_plain(file)) as image:
+        with Image.open(file) as image:
             return getattr(image, "is_animated", False)
     except Exception:  # whatever a decoder raises on a stranger's file
-        return True
+        return None
 
 
 def _image_shapes(file):
@@ -445,7 +460,8 @@ def _video_frames(path, grey):
     # its threads end with it; those of PyAV's own live on, and stop a later fork
     reformatter = VideoReformatter()
     try:
-        with av.open(str(path)) as container:
+        # a name such as 12:30.mp4 would be a protocol
+        with open(path, "rb") as file, av.open(file) as container:
             for frame in container.decode(video=0):
                 image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
                 yield image.to_ndarray()
@@ -556,7 +572,12 @@ def _matlab_variable(path, key):
     import scipy.io
 
     _check_elements(path)
-    shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
+    try:
+        shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
+    except NotImplementedError:
+        raise ValueError(
+            "files of MATLAB 7.3 (HDF5) are not supported, save it with -v7"
+        ) from None
     name = _array_name([*shapes], key)
     return name, shapes[name]
 
@@ -857,9 +878,20 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     feature = checks.import_extra(
         "skimage.feature", "hog needs scikit-image", "scikit-image"
     )
-    rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
-    # squares of gradients may overflow
-    return core.finite_array(np.stack(rows).astype(np.float64), "hog(frames)")
+    try:
+        rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+    except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
+        raise ValueError(
+            "options must fit skimage.feature.hog and frames of "
+            f"{frames.shape[1:]}, got {options}: {error}"
+        ) from error
+    rows = np.stack(rows).astype(np.float64, copy=False)
+    if not np.isfinite(rows).all():
+        raise ValueError(
+            "frames must have gradients whose squares are within float64, got pixels "
+            f"up to {np.abs(frames).max():g}"
+        )
+    return rows
 
 
 def lbp(

@@ -51,7 +51,7 @@ import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
@@ -995,15 +995,19 @@ class SparseCoding(
             half = np.tile(path / 2, (len(k), 1))
             if self.lam_scale == "max":
                 peak = lam_max(k)[:, None]
-                half *= np.where(
-                    peak == 0, 1, peak
-                )  # k = 0: the code 0 at every lambda
+                # k = 0 has the code 0 at every lambda
+                half *= np.where(peak == 0, 1, peak)
             Y = np.zeros((len(path), *k.shape))
             start = Y[order[0]]
             if self.init is not None:
                 start[:] = dense_codes(self.init[rows])
             if self.positive:
                 np.maximum(start, 0, out=start)
+            if self.init is not None:  # worse than 0, or of a cost that overflows
+                with np.errstate(over="ignore", invalid="ignore"):
+                    cost = (start * (start @ K - 2 * k)).sum(axis=1)
+                    cost += 2 * half[:, order[0]] * np.abs(start).sum(axis=1)
+                start[~(cost <= 0)] = 0
             rules = self.positive, self.tol, self.max_iter
             found = Y, gap[rows], n_iter[rows]
             curvature.append(
@@ -1750,7 +1754,8 @@ def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
     """The arguments of class_scores, the labels as classes and each atom's class."""
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    codes = codes.astype(K_dd.dtype, copy=False)
+    # a copy of CSR codes: SciPy puts their entries in order in place
+    codes = codes.astype(K_dd.dtype, copy=scipy.sparse.issparse(codes))
     check_choice(rule, "rule", *RULES)
     return codes, K_dd, K_xd, norm2, *check_labels(labels, len(K_dd))
 
@@ -1951,7 +1956,7 @@ def chordal_squares(X, Z, K):
     def refine(rows):
         for i in range(rows.start, rows.stop):
             j = np.flatnonzero(near[i])
-            for tile in np.array_split(j, 1 + Z[j[:1]].size * len(j) // SCRATCH):
+            for tile in np.array_split(j, 1 + len(j) * X[0].size // SCRATCH):
                 # (tile, d, q)
                 R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
@@ -2106,9 +2111,8 @@ def check_number(
         rule = f">= {least}" if above is None else f"> {above:g}"
         rule = "positive" if above == 0 else rule
         if most is not None:
-            rule = (
-                f"in {'(' if least is None else '['}{least or above or 0:g}, {most:g}]"
-            )
+            low = f"[{least:g}" if above is None else f"({above:g}"
+            rule = f"in {low}, {most:g}]"
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
@@ -2510,7 +2514,12 @@ def run_blocks(job, n, block):
     blocks = slices(n, block)
     if len(blocks) > 1 and thread_count() > 1:
         with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
-            return list(pool.map(job, blocks))
+            jobs = [pool.submit(job, rows) for rows in blocks]
+            try:
+                wait(jobs, return_when=FIRST_EXCEPTION)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+            return [one.result() for one in jobs]
     # one block asks for no number of threads: Numba tells it under a lock of all its
     # processes, which a fork of another thread must not find taken
     try:

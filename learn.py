@@ -315,11 +315,13 @@ def sample_losses(K, k, codes, norm2, lam):
 
     norm2: ||X^||_F^2, of all samples.
     """
-    products = scipy.sparse.csr_array(codes, dtype=np.float64) @ K - 2 * k
-    losses = norm2 + (codes * products).sum(axis=1)
-    if lam is not None:
-        losses += lam * np.abs(codes).sum(axis=1, dtype=np.float64)
-    return losses
+
+    def losses(rows):
+        y = codes[rows].astype(np.float64)
+        products = scipy.sparse.csr_array(y) @ K - 2 * k[rows]
+        return norm2 + (y * products).sum(axis=1) + (lam or 0) * np.abs(y).sum(axis=1)
+
+    return np.concatenate([np.empty(0), *core.run_blocks(losses, len(k), 512)])
 
 
 def idle_and_worst(use, X, losses):

@@ -458,6 +458,8 @@ def _powers(A, n_blocks):
 
 def _stack(sets, basis_of):
     """basis_of(frames, name) of each set, stacked; few are held at a time."""
+    if not np.iterable(sets):
+        raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
     checked = checks.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):

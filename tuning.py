@@ -118,7 +118,8 @@ class Search:
         predict: Callable | Sequence[Callable],
         known: dict | None = None,
     ) -> None:
-        self.predicts = [predict] if callable(predict) else predict
+        several = predict if np.iterable(predict) else []
+        self.predicts = [predict] if callable(predict) else [*several]
         if not self.predicts or not all(map(callable, self.predicts)):
             raise TypeError(
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
@@ -366,7 +367,8 @@ def check_splits(
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
     [Split(train=array([0, 3]), test=array([1]))]
     """
-    pairs = [*splits] if np.iterable(splits) else []
+    listed = splits if np.iterable(splits) else []
+    pairs = [tuple(split) if np.iterable(split) else () for split in listed]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
@@ -515,6 +517,10 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
             f"shares must be a dict of at least one candidate, got {shares!r}"
         )
     known = core.real_array(list(shares.values()), "shares")
+    if known.ndim != 2:
+        raise ValueError(
+            f"shares must have one shape (n,) for all candidates, got {known.shape[1:]}"
+        )
     asked = ~np.isnan(known).any(axis=0)
     if not asked.any():
         raise ValueError(
@@ -542,7 +548,12 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
     ['ape', 'bee']
     """
-    labels = np.asanyarray(labels)  # masked ones are refused as labels
+    try:
+        labels = np.asanyarray(labels)  # masked ones are refused as labels
+    except ValueError:
+        raise ValueError(
+            "labels must have one length for all voters, got several"
+        ) from None
     if labels.ndim != 2 or labels.size == 0:
         raise ValueError(
             f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
@@ -953,6 +964,10 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     [0.5, 0.5, 0.375]
     """
     p_values = checks.shaped_array(p_values, "p_values", ("n",))
+    if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
+        raise ValueError(
+            f"p_values must be a list of numbers in [0, 1], got {p_values}"
+        )
     order = p_values.argsort(kind="stable")
     rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
     return rising.clip(max=1)[order.argsort()].astype(p_values.dtype, copy=False)

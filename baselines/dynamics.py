@@ -215,9 +215,8 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
             S = A2[j]
             P = out[i, j]
             for c in range(s):
-                for a in range(
-                    s
-                ):  # columns c of G W2, and of P S but for its own share
+                # columns c of G W2, and of P S but for its own share
+                for a in range(s):
                     half[a] = 0j
                     for b in range(s):
                         half[a] += products[i * s + a, j * s + b] * W2[j, b, c]

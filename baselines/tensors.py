@@ -53,7 +53,7 @@ def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
     (2, 3, 4, 4)
     """
     sides = tuple(check_sides(shape, "shape"))
-    clips = [clip.astype(np.float64) for clip in check_clips(clips, "clips")]
+    clips = check_clips(clips, "clips")
     others = [i for i, clip in enumerate(clips) if clip.shape != sides]
     if others:
         transform = checks.import_extra(
@@ -61,9 +61,13 @@ def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
         )
         for i in others:
             clips[i] = transform.resize(
-                clips[i], sides, order=1, mode="edge", anti_aliasing=True
+                clips[i].astype(np.float64),
+                sides,
+                order=1,
+                mode="edge",
+                anti_aliasing=True,
             )
-    return np.stack(clips)
+    return np.stack(clips).astype(np.float64, copy=False)
 
 
 # -------------------------------------------------------------------- product manifolds
@@ -445,6 +449,8 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
+    if not np.iterable(modes):
+        raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     known = [mode for mode in MODES if mode in modes]  # each once
     if not modes or len(known) < len(modes):
@@ -480,6 +486,7 @@ def check_tensor(clips, name):
 
 
 def _check_factors(X, name):
+    checks.check_sequence(X, name, "the three factors that mode_bases gives")
     X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
     if len(X) != 3 or any(V.ndim != 3 or len(V) != len(X[0]) or not V.size for V in X):
         raise ValueError(
