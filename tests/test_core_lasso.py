@@ -411,6 +411,19 @@ def test_many_atoms_that_leave_together_leave_a_good_factor_behind():
         assert error(gs.sparse_codes(G @ G.T, x @ G.T, lam, **options), codes) < LOOSE
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(3))
+def test_codes_of_many_alike_atoms_converge_though_many_signs_are_lost(seed):
+    rng = np.random.default_rng(seed)
+    G = 0.3 * rng.standard_normal((60, 70)) + rng.standard_normal(70)
+    x = rng.standard_normal((20, 70))
+    norm2 = (x * x).sum(axis=1)
+    _, gap, _ = gs.sparse_codes(
+        G @ G.T, x @ G.T, 0.01, norm2=norm2, lam_scale="max", return_info=True
+    )
+    assert (gap <= LOOSE * norm2).all()
+
+
 def test_a_warning_tells_the_gap_that_is_farthest_above_its_own_tolerance():
     """Not a larger one of a longer query that is within its tolerance."""
     rng = np.random.default_rng(0)
