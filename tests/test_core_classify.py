@@ -358,6 +358,10 @@ def test_no_class_without_an_atom_in_the_code_wins(n_neighbors, rule):
         codes, np.eye(4), [[0.1, 0.5, 0.1, 0]], [0, 1, 2, 3], norm2=1.0, rule=rule
     )
     assert scores.argmax() == 2
+    scores, _ = gs.class_scores(
+        [[0.4, 0]], np.eye(2), [[0.5, 0.1]], [0, 1], norm2=1.0, rule=rule
+    )
+    assert scores[0, 0] > 0 and scores[0, 1] == 0
 
 
 def test_class_scores_that_are_equal_go_to_the_first_class():

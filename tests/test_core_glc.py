@@ -137,6 +137,15 @@ def test_glc_gives_repeated_neighbours_equal_coefficients(reg):
             assert np.ptp(some[some != 0]) <= 1e-6 * np.abs(codes).max()
 
 
+def test_dependent_neighbours_are_coded_alike_in_every_tile_of_queries(monkeypatch):
+    D = gs.random_subspaces(5, 6, 2, rng=0)[np.arange(15) % 5]
+    X = gs.random_subspaces(150, 6, 2, rng=1)
+    whole = gs.glc(X, D, 12)
+    monkeypatch.setattr(gs, "TILE", 1)
+    assert len(gs.query_tiles(150, 15)) == 3
+    assert error(gs.glc(X, D, 12), whole) < LOOSE
+
+
 @pytest.mark.parametrize("reg", [0, 1e-300, 1e300])
 def test_glc_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
     codes = gs.locality_codes(

@@ -292,6 +292,15 @@ def test_any_init_of_a_degenerate_problem_ends_at_an_optimum(
     assert worst_violation(problem, codes, positive) <= LOOSE * problem.norm2
 
 
+def test_a_code_of_either_sign_is_no_optimum_of_positive_ones():
+    """Not even where it is to start from."""
+    K_xd = [[0.5, -0.3]]
+    free = gs.sparse_codes(np.eye(2), K_xd, 0.2, norm2=1)
+    assert error(free, [[0.4, -0.2]]) < TIGHT
+    kept = gs.sparse_codes(np.eye(2), K_xd, 0.2, norm2=1, positive=True, init=free)
+    assert error(kept, [[0.4, 0]]) < TIGHT
+
+
 def test_a_sparse_path_is_in_the_order_of_its_lambdas():
     X = bases(np.random.default_rng(0), 12, 6, 2)
     D = bases(np.random.default_rng(1), 5, 6, 2)
@@ -389,6 +398,54 @@ def test_nearly_repeated_atoms_are_coded_exactly(distance, lam, positive):
     )
 
 
+@pytest.mark.filterwarnings("error")
+def test_many_atoms_that_leave_together_leave_a_good_factor_behind():
+    """From codes of many atoms to those of few, and from these on to many."""
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((60, 70))
+    x = rng.standard_normal((20, 70))
+    options = dict(norm2=(x * x).sum(axis=1), lam_scale="max")
+    many = gs.sparse_codes(G @ G.T, x @ G.T, 1e-3, **options)
+    path = gs.sparse_codes(G @ G.T, x @ G.T, [0.5, 1e-4], init=many, **options)
+    for lam, codes in zip([0.5, 1e-4], path):
+        assert error(gs.sparse_codes(G @ G.T, x @ G.T, lam, **options), codes) < LOOSE
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(3))
+def test_codes_of_many_alike_atoms_converge_though_many_signs_are_lost(seed):
+    rng = np.random.default_rng(seed)
+    G = 0.3 * rng.standard_normal((60, 70)) + rng.standard_normal(70)
+    x = rng.standard_normal((20, 70))
+    norm2 = (x * x).sum(axis=1)
+    _, gap, _ = gs.sparse_codes(
+        G @ G.T, x @ G.T, 0.01, norm2=norm2, lam_scale="max", return_info=True
+    )
+    assert (gap <= LOOSE * norm2).all()
+
+
+def test_a_warning_tells_the_gap_that_is_farthest_above_its_own_tolerance():
+    """Not a larger one of a longer query that is within its tolerance."""
+    rng = np.random.default_rng(0)
+    G = gs.orthonormalize(rng.standard_normal((30, 40, 1)))[:, :, 0]
+    x = gs.orthonormalize(rng.standard_normal((40, 1)))[:, 0]
+    short = G @ x
+    lam = 0.05 * gs.lam_max(short)
+    long = np.zeros(30)
+    long[0] = lam / 2 * (1 + 5e-4)
+    with pytest.warns(UserWarning, match="1 of 2 .* tolerance 0.001$"):
+        _, gap, _ = gs.sparse_codes(
+            G @ G.T,
+            [long, short],
+            lam,
+            norm2=[1e8, 1],
+            tol=1e-3,
+            max_iter=1,
+            return_info=True,
+        )
+    assert gap[0] > gap[1] > 1e-3
+
+
 @pytest.mark.parametrize("options", [dict(max_iter=1), dict(tol=1e-300)], ids=str)
 @pytest.mark.parametrize("positive", [False, True])
 def test_a_code_that_is_not_certified_is_reported(options, positive):
@@ -413,8 +470,12 @@ def test_an_indefinite_gram_matrix_is_not_coded_in_silence(positive):
         )
     # of pairs that could be
     K_dd = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
-    with pytest.warns(UserWarning, match=r"there is a v with v\^T K_dd v = -"):
-        gs.sparse_codes(K_dd, [[0.9, 0.9, 0.9]], 1e-3, norm2=1)
+    # whatever block of queries meets it
+    for at in (0, 512, 1099):
+        K_xd = np.zeros((1100, 3))
+        K_xd[at] = 0.9
+        with pytest.warns(UserWarning, match=r"there is a v with v\^T K_dd v = -"):
+            gs.sparse_codes(K_dd, K_xd, 1e-3, norm2=1)
 
 
 def test_no_sparse_code_that_is_not_finite_leaves_the_core(monkeypatch):

@@ -549,6 +549,15 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
         ):
             write(start=start)
     assert sorted(os.listdir(tmp_path)) == left
+    # a first part without rows, as others may write theirs before it is done
+    other = tmp_path / "other"
+    files.write_codes(other, X[:0], D, 0.3, sparse_output=True)
+    (other / f"{0:015d}.npz").rename(tmp_path / f"{0:015d}.npz")
+    with pytest.raises(
+        ValueError, match="out must be a path that holds nothing to lose"
+    ):
+        write()
+    assert {*left} <= {*os.listdir(tmp_path)}
     assert write(replace=True) == 700
 
 

@@ -41,7 +41,7 @@ def video(path, frames, **options):
     pytest.importorskip("av", reason="videos need the extra 'video'")
     pytest.importorskip("imageio.v3").imwrite(
         path,
-        np.stack([frames] * 3, axis=-1),
+        np.stack([frames] * 3, axis=-1) if frames.ndim == 3 else frames,
         plugin="pyav",
         codec="libx264",
         fps=25,
@@ -110,6 +110,12 @@ def test_videos_come_back_but_for_compression(tmp_path):
     colour = read_frames(tmp_path / "clip.mp4", grey=False)
     assert colour.shape == (*SMOOTH.shape, 3)
     assert np.abs(colour.astype(int) - SMOOTH[..., None]).mean() < 3
+
+
+def test_colours_of_a_video_are_red_green_and_blue(tmp_path):
+    frames = np.full((4, 32, 48, 3), [200, 120, 40], np.uint8)
+    colour = read_frames(video(tmp_path / "clip.mp4", frames), grey=False)
+    assert np.abs(colour.astype(int) - frames).max() < 20
 
 
 def test_grey_is_the_luma(tmp_path):

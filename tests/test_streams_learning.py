@@ -389,6 +389,26 @@ def test_sums_are_those_of_their_equation_however_many_codes_are_not_0(share, dt
         assert error(image, rows @ sums[r]) <= rounding(dtype) * np.abs(sums).max()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_that_are_cut_back_to_their_rank_are_those_of_their_equation(dtype):
+    """All samples lie in fewer dimensions than eigenvectors are kept."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((60, 40, 2), dtype)
+    X[:, :8] = core.random_subspaces(60, 8, 2, rng=1)
+    codes = rng.standard_normal((60, 3))
+    weights = rng.integers(1, 4, 60) * np.repeat([1e-3, 1e9, 1.0], 20)
+    batches = np.split(np.arange(60), 3)
+    given = iter(codes[rows] for rows in batches)
+    learner = streams.OnlineGDL(
+        3, coding=lambda K_dd, K_xd, norm2: next(given), init=X[:3], rank=9
+    )
+    for rows in batches:
+        learner.collect(X[rows], weights[rows])
+    assert not learner.state()["matrices"].size
+    sums = np.einsum("i,ir,iab->rab", weights, codes, hat(X.astype(float)))
+    assert error(statistics(learner)[1], sums) <= rounding(dtype) * np.abs(sums).max()
+
+
 # ---------------------------------------------------------------------------- merging
 
 

@@ -77,9 +77,9 @@ def test_inner_products_by_tiles_and_pieces_of_ragged_ranks():
         for i, j in [(0, 0), (89, 70), (40, 89), (89, 89), (3, 55)]:
             expected = np.linalg.norm(one[i].T @ two[j]) ** 2
             assert abs(K[i, j] - expected) < TIGHT
-    U = bases(rng, 90, 300, 24)
+    U = bases(rng, 150, 300, 24)  # in tiles of other columns than rows
     U[::3, :, 5:] = 0
-    w = rng.random((3, 90, 24))
+    w = rng.random((3, 150, 24))
     for K, of in zip(subspaces.weighted_grams(U, w), w):
         expected = gs.bases_gram(U * np.sqrt(of)[:, None])
         assert error(K, expected) < TIGHT * np.abs(expected).max()
