@@ -118,7 +118,7 @@ def discriminative_atoms(
     weights = learn.check_weights(sample_weight, len(X))
     used = weights > 0
     labels = classes[index[used]]
-    classes, index = core.check_labels(labels, len(labels))
+    classes, index = core.check_labels(labels, None)
     X = X[used]
     weights = weights[used]
     if init is None:

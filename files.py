@@ -70,9 +70,12 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     >>> files.check_path(Path("atoms.npz"))
     'atoms.npz'
     """
-    if not isinstance(path, (str, bytes, os.PathLike)) or not os.fspath(path):
+    if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{name} must be a path, got {path!r}")
-    return os.fsdecode(path)
+    path = os.fsdecode(path)
+    if not path or "\0" in path:
+        raise ValueError(f"{name} must be a path, got {path!r}")
+    return path
 
 
 def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:

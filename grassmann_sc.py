@@ -138,9 +138,8 @@ def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
     (5, 10, 3)
     """
     n = check_integer(n, "n", 0)
-    d = check_integer(d, "d", 1)
-    p = check_integer(p, "p", 1, d)
-    return orthonormalize(check_rng(rng).standard_normal((n, d, p)))
+    shape = n, check_integer(d, "d", 1), check_integer(p, "p", 1, d)
+    return orthonormalize(check_rng(rng).standard_normal(shape))
 
 
 def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
@@ -994,9 +993,8 @@ class SparseCoding(
         def solve(rows, k):
             half = np.tile(path / 2, (len(k), 1))
             if self.lam_scale == "max":
-                peak = lam_max(k)[:, None]
                 # k = 0 has the code 0 at every lambda
-                half *= np.where(peak == 0, 1, peak)
+                half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
             Y = np.zeros((len(path), *k.shape))
             start = Y[order[0]]
             if self.init is not None:
@@ -1005,13 +1003,13 @@ class SparseCoding(
                 np.maximum(start, 0, out=start)
             if self.init is not None:  # worse than 0, or of a cost that overflows
                 with np.errstate(over="ignore", invalid="ignore"):
-                    cost = (start * (start @ K - 2 * k)).sum(axis=1)
-                    cost += 2 * half[:, order[0]] * np.abs(start).sum(axis=1)
+                    l1 = 2 * half[:, order[0]] * np.abs(start).sum(axis=1)
+                    cost = (start * (start @ K - 2 * k)).sum(axis=1) + l1
                 start[~(cost <= 0)] = 0
             rules = self.positive, self.tol, self.max_iter
-            found = Y, gap[rows], n_iter[rows]
+            problems = k, norm2[rows], half, order, rules
             curvature.append(
-                _lasso_paths(_new_work(K), k, norm2[rows], half, order, rules, *found)
+                _lasso_paths(_new_work(K), *problems, Y, gap[rows], n_iter[rows])
             )
             if inverse is not None:
                 y, gap_of_y = _least_squares(K, k, inverse)
@@ -1403,8 +1401,8 @@ def _note_curvature(w, r):
     """Keep step^T K step / (K_rr ||step||^2) of w.step[:r + 1] if it is the least."""
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
-    square /= diagonal * dot(w.step, w.step, r + 1)
-    w.curvature[0] = min(w.curvature[0], square)
+    relative = square / (diagonal * dot(w.step, w.step, r + 1))
+    w.curvature[0] = min(w.curvature[0], relative)
 
 
 @inlined_jit
@@ -1991,8 +1989,8 @@ def weighted_mean(X, weights):
 def _leading_of_dense(S, p):
     """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
     values, vectors = np.linalg.eigh(S)  # ascending
-    tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
-    return vectors[..., : -p - 1 : -1], tied
+    scale = np.linalg.norm(S, axis=(-2, -1))
+    return vectors[..., : -p - 1 : -1], eigenvalues_tie(values, p, scale, S.shape[-1])
 
 
 def _leading_by_lanczos(Z, w, p):
@@ -2424,9 +2422,12 @@ def _check_cauchy_schwarz(norm, K_xd, norm2):
 
 
 def check_labels(
-    labels: Any, N: int, name: str = "labels", owners: str = "atoms"
+    labels: Any, N: int | None, name: str = "labels", owners: str = "atoms"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct labels of N owners as an array, and each label's position (N,)."""
+    """The distinct labels of N owners as an array, and each label's position (N,).
+
+    N = None takes any number.
+    """
     if np.ma.is_masked(labels):
         raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
@@ -2441,7 +2442,7 @@ def check_labels(
             f"{name} must have one dimension, got shape {labels.shape}"
             + f"; np.ravel({name}) has one" * (labels.shape == (N, 1))
         )
-    if len(labels) != N:
+    if N not in (None, len(labels)):
         raise ValueError(
             f"{name} must have length {N}, one for each of the {owners}, got "
             f"{len(labels)}"
@@ -2476,8 +2477,9 @@ def check_codes(
     else:
         codes = finite_array(codes, name)
     if codes.ndim != 2 or codes.shape[1] != N or n not in (None, codes.shape[0]):
-        rows = "n" if n is None else n
-        raise ValueError(f"{name} must have shape ({rows}, {N}), got {codes.shape}")
+        raise ValueError(
+            f"{name} must have shape ({'n' if n is None else n}, {N}), got {codes.shape}"
+        )
     return codes
 
 

@@ -374,6 +374,8 @@ def plot_sheet(
                     placed.append((*cell, x + width / 2, top + height / 2))
                 x += GAP if cell is None else width
         top += height + 0.15 + 0.1 * most
+    if not isinstance(note, str):
+        raise TypeError(f"note must be a string, got {note!r:.60}")
     note = textwrap.fill(note, int(72 * max(4.2, 1.4 * right) / FONT))
     spare = 1.1 + 0.25 * note.count("\n") if note else 0.8  # for title and note
     ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + spare)

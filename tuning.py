@@ -125,8 +125,9 @@ class Search:
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
                 f"functions, got {predict!r}"
             )
-        checks.check_sequence(y, "y", "labels")
-        classes, index = core.check_labels(y, len(y), "y", "sets")
+        if not isinstance(known, (dict, type(None))):
+            raise TypeError(f"known must be that of another Search, got {known!r}")
+        classes, index = core.check_labels(y, None, "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
             folds, len(self.y), name="folds", parts=("fit", "validate")
@@ -670,7 +671,7 @@ def _predictions(name, values, rules, code):
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
-        classes, index = core.check_labels(y, len(y))
+        classes, index = core.check_labels(y, None, "y")
         # all values at once, because most blocks of a search are small
         codes = code(K_dd, K_xd, norm2).reshape(-1, len(K_dd))
         queries = np.tile(K_xd, (len(values), 1))
@@ -701,7 +702,8 @@ def nearest_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(): ['cat', 'bee', 'ape']}
     """
-    classes, index = core.check_labels(y, len(y), "y", "sets")
+    classes, index = core.check_labels(y, None, "y", "sets")
+    checks.shaped_array(K_dd, "K_dd", (len(index), len(index)))
     K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
     return {(): classes[index[K_xd.argmax(axis=1)]]}
 
@@ -837,7 +839,7 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
-    classes, index = core.check_labels(labels, len(labels))
+    classes, index = core.check_labels(labels, None)
     n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
     scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
     return scores.astype(np.float64), index

@@ -393,7 +393,7 @@ def convex_hulls(sets, bound, kernel):
         frames = _frames_of_kernel(sets)
         centres = np.empty((len(sets), 0))
     return Polytopes(
-        np.concatenate(frames),
+        np.ascontiguousarray(np.concatenate(frames)),  # whatever the order of the sets
         _starts_of(lengths),
         np.array(centres),
         lengths,
