@@ -999,17 +999,16 @@ class SparseCoding(
             start = Y[order[0]]
             if self.init is not None:
                 start[:] = dense_codes(self.init[rows])
-            if self.positive:
-                np.maximum(start, 0, out=start)
-            if self.init is not None:  # worse than 0, or of a cost that overflows
+                if self.positive:
+                    np.maximum(start, 0, out=start)
                 with np.errstate(over="ignore", invalid="ignore"):
                     l1 = 2 * half[:, order[0]] * np.abs(start).sum(axis=1)
                     cost = (start * (start @ K - 2 * k)).sum(axis=1) + l1
-                start[~(cost <= 0)] = 0
+                start[~(cost <= 0)] = 0  # worse than 0, or of a cost that overflows
             rules = self.positive, self.tol, self.max_iter
-            problems = k, norm2[rows], half, order, rules
+            found = Y, gap[rows], n_iter[rows]
             curvature.append(
-                _lasso_paths(_new_work(K), *problems, Y, gap[rows], n_iter[rows])
+                _lasso_paths(_new_work(K), k, norm2[rows], half, order, rules, *found)
             )
             if inverse is not None:
                 y, gap_of_y = _least_squares(K, k, inverse)

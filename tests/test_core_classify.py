@@ -29,6 +29,20 @@ LABELS = [
 # ---------------------------------------------------------------------- class residuals
 
 
+def test_sparse_codes_of_the_caller_stay_as_they_are():
+    """SciPy sorts entries, and adds up those of one place, in the arrays that it has."""
+    content = np.array([0.2, 0.3, 0.1]), np.array([2, 0, 0]), np.array([0, 3])
+    for array in content:
+        array.flags.writeable = False
+    codes = scipy.sparse.csr_array(content, shape=(1, 3))
+    problem = np.eye(3), [[0.5, 0.1, 0.3]], ["cat", "dog", "cat"]
+    dense = codes.toarray()
+    for call in (gs.class_scores, gs.class_residuals, gs.score_shares):
+        found, expected = (call(y, *problem, norm2=1)[0] for y in (codes, dense))
+        assert np.array_equal(found, expected)
+    assert codes.indices.tolist() == [2, 0, 0] and codes.nnz == 3
+
+
 @laws
 @given(coding_problems(), seeds, booleans)
 def test_class_residuals_are_those_of_d_by_d_matrices(problem, seed, sparse):

@@ -301,6 +301,16 @@ def test_a_code_of_either_sign_is_no_optimum_of_positive_ones():
     assert error(kept, [[0.4, 0]]) < TIGHT
 
 
+@laws
+@given(coding_problems(), seeds, st.sampled_from([1e9, 1e150, 1e300]), booleans)
+def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
+    share = np.random.default_rng(seed).random(problem.K_xd.shape)
+    start = scale * (1 + share)  # of one sign: no two cancel
+    ours = code(problem, init=start, positive=positive, return_info=True)
+    zero = code(problem, positive=positive, return_info=True)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, zero))
+
+
 def test_a_sparse_path_is_in_the_order_of_its_lambdas():
     X = bases(np.random.default_rng(0), 12, 6, 2)
     D = bases(np.random.default_rng(1), 5, 6, 2)

@@ -112,6 +112,14 @@ def test_videos_come_back_but_for_compression(tmp_path):
     assert np.abs(colour.astype(int) - SMOOTH[..., None]).mean() < 3
 
 
+def test_a_video_is_a_file_whatever_its_name(tmp_path, monkeypatch):
+    """FFmpeg takes what stands before a colon for a protocol."""
+    name = "clip.mp4" if os.name == "nt" else "12:30.mp4"
+    video(tmp_path / "clip.mp4", SMOOTH).rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert read_frames(name).shape == SMOOTH.shape
+
+
 def test_colours_of_a_video_are_red_green_and_blue(tmp_path):
     frames = np.full((4, 32, 48, 3), [200, 120, 40], np.uint8)
     colour = read_frames(video(tmp_path / "clip.mp4", frames), grey=False)
