@@ -2515,8 +2515,8 @@ def run_blocks(job, n, block):
     blocks = slices(n, block)
     if len(blocks) > 1 and thread_count() > 1:
         with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
-            jobs = [pool.submit(job, rows) for rows in blocks]
             try:
+                jobs = [pool.submit(job, rows) for rows in blocks]
                 wait(jobs, return_when=FIRST_EXCEPTION)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)

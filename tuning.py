@@ -413,7 +413,11 @@ def shared_groups(split, groups):
 
 def _checked_part(part, n, key, name):
     """A part of a split as an array of indices."""
-    index = core.plain_array(part, f"{name}: {key}", "hold indices, got lists of them")
+    rule = "hold indices, got lists of them"
+    try:
+        index = core.plain_array(part, f"{name}: {key}", rule)
+    except TypeError as error:  # a wrong value in a list of splits, or in a file
+        raise ValueError(*error.args) from None
     if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: {key} must hold integers (k,), at least one, got {index.dtype} "

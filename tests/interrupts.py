@@ -88,11 +88,14 @@ class Interrupter:
     def trace(self, frame, event, arg):
         if not is_watched(frame.f_code.co_filename):
             return None
-        self.count()
+        # Python 3.11 may spoil its stack where a call is interrupted before its first line
+        if event != "call":
+            self.count()
         return self.trace
 
     def profile(self, frame, event, arg):
-        if sys.gettrace() is None and frame.f_code.co_filename != __file__:
+        here = sys.gettrace() is None and frame.f_code.co_filename != __file__
+        if here and event != "call":
             self.count()
 
     def count(self):

@@ -422,7 +422,7 @@ def test_a_folder_tells_clips_from_the_images_of_one(tmp_path):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "broken.gif").write_bytes(b"")
     names = [[path.name for path in kind] for kind in contents(tmp_path)]
-    assert names == [["broken.gif"], ["2.TIF", "10.gif"], ["inner"]]
+    assert names == [[], ["2.TIF", "10.gif", "broken.gif"], ["inner"]]
     stack(tmp_path / "a.GIF", FRAMES)
     (tmp_path / "b.MP4").write_bytes(b"")
     names = [[path.name for path in kind] for kind in contents(tmp_path)]

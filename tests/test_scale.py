@@ -477,5 +477,5 @@ def test_from_files_to_codes(client, tmp_path):
         TypeError, match="paths must be a list of paths, got 'clip.npy'"
     ):
         scale.from_paths("clip.npy", 2)
-    with pytest.raises(TypeError, match="expected str, bytes or os.PathLike"):
+    with pytest.raises(TypeError, match=r"paths\[1\] must be a path, got 3"):
         scale.from_paths([paths[0], 3], 2)
