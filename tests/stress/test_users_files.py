@@ -140,15 +140,17 @@ def inputs_of(words, ours):
     after = dict(zip(words, words[1:]))
     targets = {after.get("--out"), after.get("--save")}
     identities = set()
+    found = set()  # of which another name of the same file may be replaced
     for one in [word for word in words[1:] if os.path.exists(word)]:
         if one not in targets or words.count(one) > 1:
-            inside = Path(one).rglob("*") if os.path.isdir(one) else [Path(one)]
-            for path in inside:
-                read = path == Path(one) or path.suffix in READ
-                own = os.path.isdir(one) and str(path) in ours and not path.is_symlink()
-                if path.is_file() and read and not own and OURS not in path.parts:
-                    identities.add(os.stat(path)[1:3])
-    return {path for path in snapshot() if os.stat(path)[1:3] in identities}
+            if os.path.isfile(one):
+                identities.add(os.stat(one)[1:3])
+            for path in Path(one).rglob("*"):
+                own = str(path) in ours and not path.is_symlink()
+                if path.is_file() and path.suffix in READ and not own:
+                    found.add(str(path))
+    named = {path for path in snapshot() if os.stat(path)[1:3] in identities}
+    return named | {path for path in found if OURS not in Path(path).parts}
 
 
 def is_model(path):
