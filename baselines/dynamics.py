@@ -452,11 +452,15 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     R = checks.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    peak = core.max_abs(F)  # squares of shares neither overflow nor vanish
-    error = np.linalg.norm(F / peak - R / peak)
-    if error == 0:
+    half = F / 2 - R / 2  # the difference may overflow
+    if not half.any():
         return math.inf
-    return 20 * (math.log10(np.linalg.norm(F / peak)) - math.log10(error))
+    return 20 * (_log10_norm(F) - _log10_norm(half) - math.log10(2))
+
+
+def _log10_norm(A):
+    peak = core.max_abs(A)  # squares of shares do not overflow
+    return math.log10(np.linalg.norm(A / peak)) + math.log10(peak)
 
 
 def _states(common, s, n_blocks):
