@@ -342,10 +342,17 @@ def load(path: str | os.PathLike) -> Dictionary:
     """
     kinds = {"atoms": "f", "lam": "f", "labels": "biufUS"}
     arrays = read_arrays(path, "dictionary", kinds, {"atoms"})
-    lam = arrays.get("lam")
-    return Dictionary(
-        arrays["atoms"], None if lam is None else float(lam), arrays.get("labels")
-    )
+    lam = None
+    labels = arrays.get("labels")
+    with refuse_damaged(path, "dictionary"):
+        atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted=True)
+        if "lam" in arrays:
+            lam = core.check_number(arrays["lam"], "lam", least=0)
+        if labels is not None and labels.shape != (len(atoms),):
+            raise ValueError(
+                f"labels must have shape ({len(atoms)},), got {labels.shape}"
+            )
+    return Dictionary(atoms, lam, labels)
 
 
 # -------------------------------------------------------------------------------- codes
