@@ -15,7 +15,7 @@ import imageio.v3
 import numpy as np
 import pytest
 import scipy.io
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -82,9 +82,7 @@ def check_reading(name, data, may_be_read=False):
     try:
         found = READERS.get(name, lambda path: np.array(frames.read_frames(path)))(path)
     except ValueError as error:
-        # what is sealed anew is taken for what this toolkit wrote
-        trusted = name == "sets.npz" or may_be_read and name in STRICT
-        assert trusted or name in str(error), "the file is not named"
+        assert name == "sets.npz" or name in str(error), "the file is not named"
         return
     assert may_be_read or name not in STRICT, "accepted"
     assert name in READERS or found.ndim > 1, "no frames"
@@ -188,6 +186,8 @@ CONTENTS = LIES | {about: npy(array) for about, array in ARRAYS.items()}
 )
 def test_files_that_lie_are_refused_or_read(whole, data, name, about):
     """Hostile headers, arrays that are no clips, and files of another kind."""
+    # arrays of a checkpoint that are sealed are those that were written
+    assume(name != "checkpoint.npz" or about not in ARRAYS)
     new = CONTENTS[about]
     other = data.draw(st.none() | st.sampled_from(sorted({*WRITERS} - {name})))
     if other:
