@@ -51,7 +51,7 @@ HELD = {  # what an error may call the values of an argument whose own name is X
     "X": "sets frames clips videos systems bases labels",
     "y": "labels",
     "clips2": "clips",
-    "sets": "frames",
+    "sets": "frames sample_weight",  # one a set: their number may not fit
     "sets2": "sets",
     "atom_sets": "sets frames",
     "videos": "sets frames",
