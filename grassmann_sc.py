@@ -51,7 +51,7 @@ import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
@@ -2509,29 +2509,39 @@ def c_array(A, dtype):
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
-    begins.
+    The caller is one of them, so that it need not wait for others to start. The blocks
+    do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
     blocks = slices(n, block)
-    if len(blocks) > 1 and thread_count() > 1:
-        with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
-            try:
-                jobs = [pool.submit(job, rows) for rows in blocks]
-                wait(jobs, return_when=FIRST_EXCEPTION)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-            return [one.result() for one in jobs]
-    # one block asks for no number of threads: Numba tells it under a lock of all its
-    # processes, which a fork of another thread must not find taken
-    try:
-        return [job(rows) for rows in blocks]
-    except SystemError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__cause__
-        if cause is None:
-            raise
-        raise KeyboardInterrupt from error  # while Numba handed an array over
+    results = [None] * len(blocks)
+    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+
+    def work():
+        try:
+            for i, rows in todo:
+                results[i] = job(rows)
+        finally:
+            list(todo)  # after an error nobody takes another
+
+    # Numba tells under a lock of all its processes: a fork must not find it taken by each
+    # small call of another thread
+    others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
+    with ThreadPoolExecutor(max(1, others)) as pool:  # it starts threads on demand
+        try:
+            helpers = [pool.submit(work) for _ in range(others)]
+            work()
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise KeyboardInterrupt from error  # while Numba handed an array over
+        finally:
+            list(todo)
+    for helper in helpers:
+        helper.result()
+    return results
 
 
 def thread_count():

@@ -929,7 +929,10 @@ def _by_class(labels, n, name):
     A class begins and the last ends at limits (n_classes + 1,).
     """
     labels = _check_names(labels, n, name)
-    classes = list(dict.fromkeys(labels))
+    try:
+        classes = list(dict.fromkeys(labels))
+    except TypeError as error:
+        raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
         classes.sort(key=checks.natural_order)
     except TypeError:  # classes of several types stay in order of appearance

@@ -91,7 +91,9 @@ def code(
            [0., 0., 1.]])
     """
     atoms = core.check_dictionary(D, "D", weighted=True)
-    if out is None and (start != 0 or replace or progress):
+    plain = isinstance(start, (int, np.integer)) and start == 0
+    flags = core.check_flag(progress, "progress") or core.check_flag(replace, "replace")
+    if out is None and (flags or not plain):
         raise ValueError(
             "start, replace and progress belong to out, leave them out without it"
         )

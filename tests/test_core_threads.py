@@ -257,7 +257,7 @@ def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
 
     gs.run_blocks(job, n, 1)
     assert threading.active_count() == before
-    assert max(during, default=before) <= before + (min(5, n) if n > 1 else 0)
+    assert max(during, default=before) <= before + max(0, min(5, n) - 1)
 
 
 @pytest.mark.parametrize(
