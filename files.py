@@ -1077,14 +1077,6 @@ def as_json(content: object) -> np.ndarray:
     return np.array(json.dumps(content, default=lambda array: array.tolist()))
 
 
-def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
-    """The content of such an array, which must be one object of these names.
-
-    name: what an error calls it.
-    """
-    return check_names(json.loads(str(text)), name, names)
-
-
 def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]:
     """A part of JSON, if it is an object of these names and no others."""
     wanted = set(names)

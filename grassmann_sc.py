@@ -138,8 +138,9 @@ def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
     (5, 10, 3)
     """
     n = check_integer(n, "n", 0)
-    shape = n, check_integer(d, "d", 1), check_integer(p, "p", 1, d)
-    return orthonormalize(check_rng(rng).standard_normal(shape))
+    d = check_integer(d, "d", 1)
+    p = check_integer(p, "p", 1, d)
+    return orthonormalize(check_rng(rng).standard_normal((n, d, p)))
 
 
 def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
@@ -996,15 +997,10 @@ class SparseCoding(
                 # k = 0 has the code 0 at every lambda
                 half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
             Y = np.zeros((len(path), *k.shape))
-            start = Y[order[0]]
             if self.init is not None:
-                start[:] = dense_codes(self.init[rows])
-                if self.positive:
-                    np.maximum(start, 0, out=start)
-                with np.errstate(over="ignore", invalid="ignore"):
-                    l1 = 2 * half[:, order[0]] * np.abs(start).sum(axis=1)
-                    cost = (start * (start @ K - 2 * k)).sum(axis=1) + l1
-                start[~(cost <= 0)] = 0  # worse than 0, or of a cost that overflows
+                lam = 2 * half[:, order[0]]
+                init = dense_codes(self.init[rows])
+                Y[order[0]] = _checked_start(init, K, k, lam, self.positive)
             rules = self.positive, self.tol, self.max_iter
             found = Y, gap[rows], n_iter[rows]
             curvature.append(
@@ -1067,6 +1063,14 @@ def sparse_coding(
         check_flag(return_info, "return_info"),
         check_flag(sparse_output, "sparse_output"),
     )
+
+
+def _checked_start(y, K, k, lam, positive):
+    """Codes y (t, N) to start from, 0 where that costs less than y, or y overflows."""
+    y = np.maximum(y, 0) if positive else y.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost = (y * (y @ K - 2 * k)).sum(axis=1) + lam * np.abs(y).sum(axis=1)
+    return np.where((cost <= 0)[:, None], y, 0)
 
 
 def _warn_unless_optimal(gap, tol, max_iter, curvature):
@@ -1715,8 +1719,8 @@ def _dependent_codes(K, k, ridges, tol, indices):
     """Coefficients (n, m) of linearly dependent neighbours (n, m), products k (n, N).
 
     G = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
-    mu 1, with the ridges (n,). The components of k and 1 in the null space of K that are rounding noise
-    become zero: 1 / ridge would amplify them.
+    mu 1, with the ridges (n,). The components of k and 1 in the null space of K that
+    are rounding noise become zero: 1 / ridge would amplify them.
     """
     K = K[indices[:, :, None], indices[:, None, :]].astype(np.float64)  # (n, m, m)
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)

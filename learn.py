@@ -315,13 +315,32 @@ def sample_losses(K, k, codes, norm2, lam):
 
     norm2: ||X^||_F^2, of all samples.
     """
+    losses = np.empty(len(k))
+    lam = 0.0 if lam is None else lam
 
-    def losses(rows):
-        y = codes[rows].astype(np.float64)
-        products = scipy.sparse.csr_array(y) @ K - 2 * k[rows]
-        return norm2 + (y * products).sum(axis=1) + (lam or 0) * np.abs(y).sum(axis=1)
+    def write(rows):
+        _write_losses(K, k[rows], codes[rows], float(norm2), lam, losses[rows])
 
-    return np.concatenate([np.empty(0), *core.run_blocks(losses, len(k), 512)])
+    core.run_blocks(write, len(k), 512)
+    return losses
+
+
+@jit
+def _write_losses(K, k, codes, norm2, lam, losses):
+    support = np.empty(len(K), np.int64)
+    for i in range(len(codes)):
+        m = 0
+        for j in range(len(K)):
+            if codes[i, j] != 0:
+                support[m] = j
+                m += 1
+        losses[i] = norm2
+        for a in range(m):
+            j = support[a]
+            product = -2.0 * k[i, j]
+            for b in range(m):
+                product += np.float64(K[j, support[b]]) * codes[i, support[b]]
+            losses[i] += product * codes[i, j] + lam * abs(codes[i, j])
 
 
 def idle_and_worst(use, X, losses):
