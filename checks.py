@@ -188,15 +188,14 @@ def batches(lengths, most):
 
     A set that is longer has a slice of its own.
     """
-    lengths = np.asarray(lengths, np.int64)
-    ends = np.cumsum(lengths)
-    first = 0
+    before = np.cumsum([0, *lengths], dtype=np.int64)  # frames before each set, and all
     found = []
-    for i in range(1, len(ends)):
-        if ends[i] - ends[first] + lengths[first] > most:
-            found.append(slice(first, i))
-            first = i
-    return [*found, slice(first, len(ends))] if len(ends) else []
+    first = 0
+    while first < len(lengths):
+        reached = int(np.searchsorted(before, before[first] + most, "right")) - 1
+        found.append(slice(first, max(first + 1, reached)))
+        first = found[-1].stop
+    return found
 
 
 def small_products(A, B, out):

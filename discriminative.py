@@ -367,10 +367,9 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
         every = [np.arange(len(K_dd))]
         return _codes_and_explained(K_xd, every, _ridge_factors(K_dd, every, ridge))[0]
 
-    first = learn.class_dictionaries(
+    return learn.class_dictionaries(
         X, labels, atoms_per_class, coding=code, rng=rng, sample_weight=weights
     )
-    return first.atoms, first.labels
 
 
 def _check_first_atoms(init, classes):

@@ -132,8 +132,9 @@ class OnSubspaces(Estimator):
         elif fit:
             checked = core.check_symmetric(X, "X")
         else:
-            shape = "n", self.n_features_in_
-            checked = checks.shaped_array(X, "X", shape, ", one column a training set")
+            checked = checks.shaped_array(
+                X, "X", ("n", self.n_features_in_), ", one column a training set"
+            )
         self.check_d(checked.shape[1], fit)
         return self.own(checked) if fit else checked
 
@@ -286,7 +287,7 @@ class KernelChoice:
     coef0: float = 1.0
 
     def chosen_kernel(self, X: checks.Sets) -> checks.Kernel:
-        """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
+        """A callable k(A, B) for the sets of frames X; sets gamma_, of "rbf" alone."""
         kernel = kernels.kernel_named(
             self.kernel,
             X,
@@ -295,8 +296,7 @@ class KernelChoice:
             gamma_scale=self.gamma_scale,
             coef0=self.coef0,
         )
-        if isinstance(kernel, kernels.rbf):
-            self.gamma_ = kernel.gamma
+        self.gamma_ = kernel.gamma if isinstance(kernel, kernels.rbf) else None
         return kernel
 
 
@@ -586,7 +586,6 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     def _left_out(self, left_out, groups=None):
         if left_out is None:
             return self.left_out_scores(groups)
-        check_is_fitted(self)
         shape = len(self.index_), len(self.classes_)
         return [*checks.shaped_array(left_out, "left_out", (2, *shape))]
 
@@ -598,6 +597,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         It is measured by leaving out one class after another, with three classes or
         more. Of samples of known classes, a share of 1 - coverage is refused too.
         """
+        check_is_fitted(self)
         return calibration.noticed(
             self.gram_,
             self.index_,
@@ -631,10 +631,12 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
                 "fit with the Gram matrix of all samples"
             )
         X = self.check_input(X)
-        if X.ndim != 3 or X.shape[1:] != self.atoms_.shape[1:]:
+        of_atoms = core.squared_norm(self.atoms_)
+        if len(X) and core.squared_norm(X) != of_atoms:
             raise ValueError(
-                f"X must have the shape (n, d, p) of the atoms, {self.atoms_.shape}, "
-                f"but for n, got {X.shape}"
+                f"X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
+                f"{of_atoms}: p of bases, 1 of weighted ones, got "
+                f"{core.squared_norm(X)}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
         atoms = checks.joined([self.atoms_, X])

@@ -173,16 +173,17 @@ def write_arrays(
     {'right': array([3, 4])}
     """
 
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.hasobject:  # NumPy would pickle it
+            raise TypeError(f"arrays[{name!r}] must hold no Python objects")
+
     def write(file):
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
         # interrupt's place
         uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **arrays))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
-        length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH
-        digest = _digest(file, length)
-        file.seek(length)
-        file.write(digest)
+        file.write(_digest(file))  # over the comment, which is next
 
     write_whole(path, write)
 
@@ -240,8 +241,7 @@ def refuse_damaged(path, kind, name="path"):
 
 
 def _read(file, dtype_kinds, needed):
-    length = max(0, file.seek(0, os.SEEK_END) - DIGEST_LENGTH)
-    if _digest(file, length) != file.read():
+    if _digest(file) != file.read():
         raise ValueError("its bytes are not those that were written (SHA-256)")
     file.seek(0)
     arrays = dict(np.load(file, allow_pickle=False))
@@ -261,8 +261,9 @@ def _read(file, dtype_kinds, needed):
     return arrays
 
 
-def _digest(file, length):
-    """Hexadecimal SHA-256 of the first bytes of a file."""
+def _digest(file):
+    """Hexadecimal SHA-256 of a file but its last DIGEST_LENGTH bytes, which are next."""
+    length = max(0, file.seek(0, os.SEEK_END) - DIGEST_LENGTH)
     file.seek(0)
     digest = hashlib.sha256()
     for start in range(0, length, 2**20):
@@ -406,8 +407,9 @@ def write_codes(
     (5, 5)
     """
     bases: Any = StoredBases(X, "X")
-    atoms = core.check_dictionary(D, "D", weighted=True)
-    bases, atoms = core.same_dimension(bases, atoms, "XD")
+    bases, atoms = core.same_dimension(
+        bases, core.check_dictionary(D, "D", weighted=True), "XD"
+    )
     code = core.make_coding(
         (len(bases), len(atoms)),
         atoms.dtype,
@@ -506,7 +508,7 @@ class StoredBases:
             core.check_integer(n, f"each of the shape of {name}", 0)
             for n in self.X.shape
         )
-        self.dtype = np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+        self.dtype = np.dtype(checks.float_type(self.X))
         check_shape_of_bases(self.shape, name)
 
     def __len__(self):
@@ -515,14 +517,13 @@ class StoredBases:
     def __getitem__(self, rows):
         start, stop, _ = rows.indices(len(self))
         try:
-            bases = core.check_bases(
+            return core.check_bases(
                 self.X[start:stop], self.name, first=start, weighted=True
-            )
+            ).astype(self.dtype, copy=False)
         except ValueError as error:
             raise ValueError(
                 f"{error} (in the block of rows {start}..{stop - 1})"
             ) from None
-        return bases.astype(self.dtype, copy=False)
 
     def astype(self, dtype, copy):
         """The same bases, read as this type."""

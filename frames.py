@@ -255,8 +255,11 @@ def contents(folder):
     beside.extend(doubtful)
     if not found.clips and not found.images:
         found.clips.extend(tables)
-    found.images.sort(key=lambda file: checks.natural_order(file.name))
-    return Contents(sorted(found.clips), found.images, found.folders)
+    return Contents(
+        sorted(found.clips),
+        sorted(found.images, key=lambda file: checks.natural_order(file.name)),
+        found.folders,
+    )
 
 
 def visible(folder):
@@ -307,8 +310,7 @@ def _chooser(every, at_most, evenly):
 
 def pick(items, every=1, at_most=None, evenly=None):
     """Every k-th item, of these the first at_most, or so many at even steps, in a list."""
-    stop = None if at_most is None else every * at_most
-    items = list(itertools.islice(items, 0, stop, every))
+    items = list(itertools.islice(itertools.islice(items, 0, None, every), at_most))
     if evenly is None or not items:
         return items
     return [
@@ -643,7 +645,7 @@ def prepared(frame, grey=True, size=None, name=""):
     if grey and frame.ndim == 3:
         luma = frame @ np.array(LUMA)
         frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
-    if size is None or frame.shape[:2] == size:
+    if size is None:
         return frame
     frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
     if frame.ndim == 2:
@@ -688,6 +690,8 @@ def read_table(path, columns=None, texts=(), gaps=False):
     ValueError names the file, the line and the column.
     """
     path = _existing(path)
+    if columns is not None:
+        checks.check_sequence(columns, "columns", "names or numbers")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return _table_of(path, file, columns, texts, gaps)
@@ -701,7 +705,11 @@ def _table_of(path, file, columns, texts, gaps):
     bare = re.sub(r'"[^"]*"', "", first)  # a name in quotes may hold any mark
     between = next((mark for mark in "\t;" if mark in bare), ",")
     reader = csv.reader(file, delimiter=between)
-    rows = ((reader.line_num, row) for row in reader if row)
+    rows = (
+        (reader.line_num, row)
+        for row in reader
+        if len(row) > 1 or "".join(row).strip()  # no blank line
+    )
     peeked = [*itertools.islice(rows, PEEKED)]
     if not peeked:
         raise ValueError(f"{path}: holds no row")
@@ -765,8 +773,7 @@ def _names_of(cells, number):
 def _numeric(rows, names, number):
     """The columns that have a name, not a clock's, and whose first entry is a number."""
     for j, name in enumerate(names):
-        cells = (row[j] for _, row in rows if j < len(row))
-        values = map(number, cells)
+        values = (number(row[j]) for _, row in rows if j < len(row))
         first = next((one for one in values if one is None or one == one), None)
         is_clock = re.fullmatch(CLOCK, name, re.IGNORECASE)
         if name and not is_clock and first is not None:
@@ -783,6 +790,7 @@ def _places_of(path, columns, names):
         elif (
             column not in names
             and "-".join(map(str, ends)) == column
+            and ends
             and 1 <= ends[0] <= ends[-1] <= len(names)
             and len(ends) < 3
         ):
@@ -798,15 +806,9 @@ def _places_of(path, columns, names):
 def _number(cell, decimal="."):
     """The number in a cell, NaN if it is missing, None if it is text."""
     try:
-        return float(cell)
-    except ValueError:
-        pass
-    if cell.strip().lower() in MISSING:
-        return math.nan
-    try:
         return float(cell.replace(decimal, "."))
     except ValueError:
-        return None
+        return math.nan if cell.strip().lower() in MISSING else None
 
 
 # -------------------------------------------------------------------------- descriptors
@@ -879,13 +881,14 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
         "skimage.feature", "hog needs scikit-image", "scikit-image"
     )
     try:
-        rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+        rows = np.stack(
+            [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+        ).astype(np.float64, copy=False)
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
         raise ValueError(
             "options must fit skimage.feature.hog and frames of "
             f"{frames.shape[1:]}, got {options}: {error}"
         ) from error
-    rows = np.stack(rows).astype(np.float64, copy=False)
     if not np.isfinite(rows).all():
         raise ValueError(
             "frames must have gradients whose squares are within float64, got pixels "
@@ -924,7 +927,10 @@ def lbp(
     )
     core.check_choice(method, "method", "nri_uniform", "uniform", "default", "ror")
     n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
-    n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2}
+    n_bins = {
+        "nri_uniform": n_points * (n_points - 1) + 3,
+        "uniform": n_points + 2,
+    }.get(method, 2**n_points)
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
@@ -945,10 +951,9 @@ def lbp(
                 np.array(frame), n_points, radius, method
             ).astype(int)
             patterns = patterns[border : height - border, border : width - border]
-            bins = n_bins.get(method, 2**n_points)
             histograms.append(
                 [
-                    np.bincount(cell.ravel(), minlength=bins) / cell.size
+                    np.bincount(cell.ravel(), minlength=n_bins) / cell.size
                     for band in np.array_split(patterns, rows)
                     for cell in np.array_split(band, columns, axis=1)
                 ]
@@ -998,8 +1003,11 @@ def lbp_top(
             f"{(rx, ry, rt)} from every face, got sub-videos of {length} frames of "
             f"{frames.shape[1:]} pixels"
         )
-    uniform = core.check_flag(uniform, "uniform")
-    bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
+    bin_of = (
+        _uniform_bins()
+        if core.check_flag(uniform, "uniform")
+        else np.arange(2**PATTERN_BITS)
+    )
     n_bins = bin_of.max() + 1
     counts = np.empty((n - 2 * rt, 3, n_bins))
     for t in range(len(counts)):  # a frame at a time keeps memory small

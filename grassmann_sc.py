@@ -653,8 +653,7 @@ def score_shares(
     shares = np.zeros((len(K_xd), most), K_xd.dtype)
     for tile in query_tiles(len(K_xd), len(K_dd)):
         _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, n_classes, rule)
-        falling = np.where(used, -parts, np.inf)
-        order = np.argsort(falling, axis=1, kind="stable")[:, :most]
+        order = np.where(used, -parts, np.inf).argsort(axis=1, kind="stable")[:, :most]
         there = np.take_along_axis(used, order, axis=1)
         indices[tile] = np.where(there, order, -1)
         shares[tile] = np.where(there, np.take_along_axis(parts, order, axis=1), 0)
@@ -991,41 +990,51 @@ class SparseCoding(
         n_iter = np.empty(gap.shape, np.int64)
         curvature = [0.0]  # the least that each block met
 
-        def solve(rows, k):
-            half = np.tile(path / 2, (len(k), 1))
-            if self.lam_scale == "max":
-                # k = 0 has the code 0 at every lambda
-                half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
-            Y = np.zeros((len(path), *k.shape))
-            if self.init is not None:
-                lam = 2 * half[:, order[0]]
-                init = dense_codes(self.init[rows])
-                Y[order[0]] = _checked_start(init, K, k, lam, self.positive)
-            rules = self.positive, self.tol, self.max_iter
-            found = Y, gap[rows], n_iter[rows]
-            curvature.append(
-                _lasso_paths(_new_work(K), k, norm2[rows], half, order, rules, *found)
-            )
-            if inverse is not None:
-                y, gap_of_y = _least_squares(K, k, inverse)
-                Y[path == 0] = y
-                gap[rows, path == 0] = gap_of_y[:, None]
-            _check_finite_codes(Y, rows.start)
-            if self.sparse_output:
-                return [scipy.sparse.csr_array(y.astype(dtype)) for y in Y]
-            codes[:, rows] = Y
-
         for tile in query_tiles(n, N):
             k_tile = K_xd[tile]
 
-            def solve_block(block):
+            def solve(block):
                 rows = slice(tile.start + block.start, tile.start + block.stop)
-                return solve(rows, c_array(k_tile[block], np.float64))
+                k = c_array(k_tile[block], np.float64)
+                half = np.tile(path / 2, (len(k), 1))
+                if self.lam_scale == "max":
+                    # k = 0 has the code 0 at every lambda
+                    half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
+                Y = np.zeros((len(path), *k.shape))
+                if self.init is not None:
+                    Y[order[0]] = _checked_start(
+                        dense_codes(self.init[rows]),
+                        K,
+                        k,
+                        2 * half[:, order[0]],
+                        self.positive,
+                    )
+                curvature.append(
+                    _lasso_paths(
+                        _new_work(K),
+                        k,
+                        norm2[rows],
+                        half,
+                        order,
+                        (self.positive, self.tol, self.max_iter),
+                        Y,
+                        gap[rows],
+                        n_iter[rows],
+                    )
+                )
+                if inverse is not None:
+                    y, gap_of_y = _least_squares(K, k, inverse)
+                    Y[path == 0] = y
+                    gap[rows, path == 0] = gap_of_y[:, None]
+                _check_finite_codes(Y, rows.start)
+                if self.sparse_output:
+                    return [scipy.sparse.csr_array(y.astype(dtype)) for y in Y]
+                codes[:, rows] = Y
 
             # an eighth of the queries, unless that is so few that threads do not pay
             share = max(-(-len(k_tile) // 8), 2**12 // N)
             block = max(1, min(512, 2**15 // N, share))
-            sparse += run_blocks(solve_block, len(k_tile), block)
+            sparse += run_blocks(solve, len(k_tile), block)
         _warn_unless_optimal(gap.T, self.tol * norm2, self.max_iter, min(curvature))
         if self.sparse_output:
             codes = [scipy.sparse.vstack(blocks, "csr") for blocks in zip(*sparse)]
@@ -1404,8 +1413,9 @@ def _note_curvature(w, r):
     """Keep step^T K step / (K_rr ||step||^2) of w.step[:r + 1] if it is the least."""
     diagonal = w.K[w.support[r], w.support[r]]
     square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
-    relative = square / (diagonal * dot(w.step, w.step, r + 1))
-    w.curvature[0] = min(w.curvature[0], relative)
+    w.curvature[0] = min(
+        w.curvature[0], square / (diagonal * dot(w.step, w.step, r + 1))
+    )
 
 
 @inlined_jit
@@ -1571,7 +1581,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
         norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
         tol = tie_tolerance(K.dtype)
         longer = lengths_above_least(K)
-        indices = np.empty((n, m), np.int64)
+        indices = np.zeros((n, m), np.int64)
         values = np.empty((n, m))
         for tile in query_tiles(n, N):
             k_tile = K_xd[tile]
@@ -1647,19 +1657,18 @@ def _nearest(products, longer, indices):
     for i in range(len(products)):
         k = products[i]
         found = indices[i]
-        count = 0
+        best[:] = -np.inf
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            if count == m and not near > best[m - 1]:
+            if not near > best[m - 1]:
                 continue
-            at = min(count, m - 1)
+            at = m - 1
             while at > 0 and near > best[at - 1]:
                 best[at] = best[at - 1]
                 found[at] = found[at - 1]
                 at -= 1
             best[at] = near
             found[at] = j
-            count = min(count + 1, m)
 
 
 @jit
@@ -1669,7 +1678,6 @@ def _local_codes(K, products, norm2, reg, tol, indices, values, ridges):
     """
     m = indices.shape[1]
     G = np.empty((m, m))
-    z = np.empty(m)
     for i in range(len(products)):
         k = products[i]
         nearest = indices[i]
@@ -1695,11 +1703,9 @@ def _local_codes(K, products, norm2, reg, tol, indices, values, ridges):
         if ridge_factor(G, ridges[i]) <= 1e-6 * magnitude:
             continue
         ridges[i] = 0
-        z[:] = 1
-        cholesky_solve(G, z, m)
-        total = z.sum()
-        for a in range(m):
-            y[a] = z[a] / total
+        y[:] = 1
+        cholesky_solve(G, y, m)
+        y /= y.sum()
 
 
 @inlined_jit
@@ -1774,8 +1780,7 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index):
     """class_residuals (n, C) without its checks."""
-    n_classes = index.max(initial=-1) + 1
-    scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, "residual")
+    scores = _scores_in_code(codes, K_dd, K_xd, index, index.max() + 1, "residual")
     empty = (codes != 0).sum(axis=1) == 0
     scores[(scores == -np.inf) | empty[:, None]] = 0
     return np.maximum(norm2[:, None] - scores, 0).astype(K_dd.dtype, copy=False)
@@ -1803,11 +1808,19 @@ def _scored(codes, K_dd, K_xd, index, n_classes, rule):
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
     scores = np.empty((len(y), n_classes))
     parts = y.astype(np.float64)
-    K = c_array(K_dd, K_dd.dtype)
-    _sum_parts(K, k, y, atoms, starts, rule == "residual", parts, scores)
+    _sum_parts(
+        c_array(K_dd, K_dd.dtype),
+        k,
+        y,
+        atoms,
+        starts,
+        rule == "residual",
+        parts,
+        scores,
+    )
     used = y != 0
     zero = ~used.any(axis=1)
-    parts[zero] = 2.0 * k[zero] - lengths_above_least(K)
+    parts[zero] = 2.0 * k[zero] - lengths_above_least(K_dd)
     alone = np.flatnonzero(zero | (rule == "max"))
     for c in np.unique(index) if len(alone) else []:
         of_class = np.ix_(alone, np.flatnonzero(index == c))
@@ -2128,16 +2141,15 @@ def _refuse_bool(value, name, wanted):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
 
 
-def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:
+def check_integer(value: Any, name: str, low: int, high: int = 2**62) -> int:
     """The value as an int, no bool, in low..high."""
     _refuse_bool(value, name, "an integer")
     try:
         number = int(operator.index(value))
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if number < low or number > (2**62 if high is None else high):
-        rule = f"in {low}..{'2**62' if high is None else high}"
-        rule = f">= {low}" if high is None and number < low else rule
+    if not low <= number <= high:
+        rule = f">= {low}" if number < low and high == 2**62 else f"in {low}..{high}"
         raise ValueError(f"{name} must be {rule}, got {number}")
     return number
 

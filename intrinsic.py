@@ -67,8 +67,7 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
             )
         return _exp(base, tangent - np.matmul(base, inside)), np.inf
 
-    points, _ = _of_each_pair(reached, X, H, "X and H")
-    return points
+    return _of_each_pair(reached, X, H, "X and H")[0]
 
 
 def _exp(X, H):
@@ -94,8 +93,7 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     array([[0.6],
            [0.8]])
     """
-    X, Y = _check_points(X, Y)
-    H, n_right = log_of_checked(X, Y)
+    H, n_right = log_of_checked(*_check_points(X, Y))
     warn_right_angles(n_right, "log_map")
     return H
 
@@ -142,11 +140,9 @@ def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
         raise ValueError(
             f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got {W.shape}"
         )
-    lead = core.check_leading_axes("X, Y and W", X, Y, W)
+    core.check_leading_axes("X, Y and W", X, Y, W)
     gradient = adjoint_of_checked(X.astype(np.float64), Y.astype(np.float64), W)
-    return np.broadcast_to(gradient, (*lead, *X.shape[-2:])).astype(
-        np.result_type(X, W)
-    )
+    return gradient.astype(np.result_type(X, W))
 
 
 def adjoint_of_checked(X, Y, W):
@@ -200,14 +196,14 @@ def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
     warn_right_angles(n_right, "geodesic")
     t = t[..., None, None].astype(H.dtype, copy=False)
     core.check_leading_axes("t, X and Y", t, H)
-    return exp_map(X, t * H)
+    return exp_map(X, core.finite_array(t * H, "t log_X(Y)"))
 
 
 def _check_points(X, Y):
     """X and Y as bases of one type, d and p."""
-    X = core.check_bases(X, "X", None)
-    Y = core.check_bases(Y, "Y", None)
-    X, Y = core.same_dimension(X, Y, "XY")
+    X, Y = core.same_dimension(
+        core.check_bases(X, "X", None), core.check_bases(Y, "Y", None), "XY"
+    )
     check_same_p(X, Y, "Y")
     return X, Y
 
@@ -315,14 +311,12 @@ def karcher_mean(
     share /= share.max()  # their sum may overflow
     share /= share.sum()
     mean, _ = core.weighted_mean(used, share)
-    n_iter = 0
-    while True:
+    for n_iter in range(max_iter + 1):
         G, reach = _gradient(mean, used, share)
         gradient = float(np.linalg.norm(G))
         if gradient <= limit or n_iter == max_iter:
             break
         mean = core.orthonormalize(_exp(mean, G))
-        n_iter += 1
     if gradient > limit:
         core.warn(
             f"karcher_mean did not converge in {max_iter} steps: gradient norm "

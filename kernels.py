@@ -360,11 +360,6 @@ class _Sets:
         ]
         return np.concatenate(pieces, dtype=dtype or self.dtype)
 
-    def mean(self):
-        """The mean of all frames, float64."""
-        total = sum(frames.sum(axis=0, dtype=np.float64) for frames in self.frames)
-        return total / max(self.total, 1)
-
 
 def kernel_bases(
     sets: checks.Sets, kernel: checks.AnyKernel, p: int | None = None
@@ -410,8 +405,10 @@ def _bases_of_sets(sets, kernel, p):
         p = core.check_integer(p, "p", 1)
 
     def solve(block):
-        some = range(block.start, block.stop)
-        return [_coefficients_of_set(kernel, sets, i, p) for i in some]
+        return [
+            _coefficients_of_set(kernel, sets, i, p)
+            for i in range(block.start, block.stop)
+        ]
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
@@ -620,7 +617,8 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p=False):
     ]
     A = [np.ascontiguousarray(A_k, np.float64) for A_k in A]
     B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
-    origin = Y.mean()
+    # the mean of all frames
+    origin = sum(A.sum(axis=0, dtype=np.float64) for A in Y.frames) / max(Y.total, 1)
     side = TILE_SIDE // 2 if symmetric else TILE_SIDE  # less work below the diagonal
     for columns in checks.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
@@ -654,18 +652,18 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p=False):
                     rows.start,
                     K.swapaxes(-1, -2),
                 )
-    if symmetric:
-        for K in grams:
-            for i in range(1, len(X)):
-                K[..., i, :i] = K[..., :i, i]
+    for K in grams if symmetric else []:
+        for i in range(1, len(X)):
+            K[..., i, :i] = K[..., :i, i]
     return [K.astype(dtype, copy=False) for K in grams]
 
 
 def _linear_subspaces(sets, A, dtype):
     """Psi_i = X_i^T A_i (n, d, p), which the linear kernel has as arrays."""
     pairs = zip(sets.frames, np.split(A, sets.starts[1:-1]))
-    points = [frames.T.astype(np.float64) @ basis for frames, basis in pairs]
-    return np.array(points, dtype)
+    return np.array(
+        [frames.T.astype(np.float64) @ basis for frames, basis in pairs], dtype
+    )
 
 
 def _pack_frames(kernel, frames, origin):
@@ -680,8 +678,9 @@ def _rows_contracted(kernels, X, A, rows, columns, origin, height):
 
     At most height frames at a time.
     """
-    t = rows.stop - rows.start
-    halves = [np.zeros((t, A_k.shape[1], len(columns.rows))) for A_k in A]
+    halves = [
+        np.zeros((rows.stop - rows.start, A_k.shape[1], len(columns.rows))) for A_k in A
+    ]
     last = X.starts[rows.stop]
     for at in range(X.starts[rows.start], last, height):
         end = min(at + height, last)
@@ -707,8 +706,9 @@ def _each_tile(kernels, rows, columns, take):
     share the columns. Returns the values of the last kernel.
     """
     if not isinstance(kernels[0], _Kernel):  # a user's, alone
-        values = checks.kernel_values(kernels[0], rows.rows, columns.rows)
-        values = np.ascontiguousarray(values, np.float64)
+        values = np.ascontiguousarray(
+            checks.kernel_values(kernels[0], rows.rows, columns.rows), np.float64
+        )
         core.run_blocks(
             lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128
         )
@@ -963,9 +963,8 @@ class Lift:
         if sets.total == 0:
             raise ValueError("sets must hold at least one frame, got none")
         kernel = kernel_named(self.kernel, sets.frames)
-        n = sets.total
-        if self.n_landmarks is not None:
-            n = min(n, core.check_integer(self.n_landmarks, "n_landmarks", 1))
+        n = sets.total if self.n_landmarks is None else self.n_landmarks
+        n = min(sets.total, core.check_integer(n, "n_landmarks", 1))
         if n > MAX_LANDMARKS:
             raise ValueError(
                 f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "

@@ -163,9 +163,9 @@ def gdl(
     if checkpoint is not None or resume is not None:
         from grassmann_sc import files
 
-        options = [n_atoms, unused, *coder]
-        record = files.Checkpoint(checkpoint, resume, [X, weights[None]], options)
-    state = None
+        record = files.Checkpoint(
+            checkpoint, resume, [X, weights[None]], [n_atoms, unused, *coder]
+        )
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
@@ -177,7 +177,7 @@ def gdl(
     with checks.progress_bar(
         progress, total=n_iter, desc="gdl", unit="iteration"
     ) as move:
-        if state is None:
+        if resume is None:
             learner, state = learner.started(atoms)
         return _iterate(learner, state, n_iter, tol, callback, move, record)
 
@@ -221,9 +221,8 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
             "interrupted: the best dictionary so far is returned, after "
             f"{state.n_iter} of {n_iter} iterations"
         )
-    atoms = np.ascontiguousarray(state.atoms)
     return Learned(
-        atoms,
+        np.ascontiguousarray(state.atoms),
         state.codes,
         state.costs,
         n_replaced=state.n_replaced,
@@ -316,10 +315,9 @@ def sample_losses(K, k, codes, norm2, lam):
     norm2: ||X^||_F^2, of all samples.
     """
     losses = np.empty(len(k))
-    lam = 0.0 if lam is None else lam
 
     def write(rows):
-        _write_losses(K, k[rows], codes[rows], float(norm2), lam, losses[rows])
+        _write_losses(K, k[rows], codes[rows], float(norm2), lam or 0.0, losses[rows])
 
     core.run_blocks(write, len(k), 512)
     return losses
@@ -475,7 +473,7 @@ def first_atoms(X, n_atoms, init, rng, weights):
     p = X.shape[2] if checks.are_bases(X) else atoms.shape[2]
     if atoms.shape != (n_atoms, X.shape[1], p):
         raise ValueError(
-            f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
+            f"init must have shape {(n_atoms, X.shape[1], p)}, got {atoms.shape}"
         )
     return atoms
 
@@ -499,12 +497,12 @@ def _longest_columns(X, p):
     return np.concatenate([np.take_along_axis(X, longest, axis=2), missing], axis=2)
 
 
-def dimension_of_atoms(X):
-    """p of atoms for checked samples X (n, d, r): theirs, or as gdl says."""
+def dimension_of_atoms(X, weights):
+    """p of atoms for checked samples X (n, d, r), weights (n,): theirs, or as gdl says."""
     if checks.are_bases(X):
         return X.shape[2]
     traces = np.einsum("ndr,ndr->n", X, X, dtype=np.float64)
-    return max(1, round(float(np.median(traces**2))))
+    return max(1, round(_weighted_median(traces**2, weights)))
 
 
 def kgdl(
@@ -557,7 +555,7 @@ class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
     lam: float | None = None
 
     def __repr__(self) -> str:
-        n_classes = len(np.unique(self.labels))
+        n_classes = len(core.check_labels(self.labels, None)[0])
         return f"LabelledAtoms({atoms_in_words(self.atoms)} of {n_classes} classes)"
 
 
@@ -614,9 +612,15 @@ def class_dictionaries(
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
-            few = min(count, len(mine))
             found[c] = _finished(
-                gdl(X[mine], few, lam, sample_weight=weights[mine], rng=rng, **options)
+                gdl(
+                    X[mine],
+                    min(count, len(mine)),
+                    lam,
+                    sample_weight=weights[mine],
+                    rng=rng,
+                    **options,
+                )
             )
     sizes = [len(learned.atoms) for learned in found.values()]
     atoms = np.concatenate([learned.atoms for learned in found.values()])
@@ -652,8 +656,9 @@ def update_atoms(
     [[[1.0], [0.0]]]
     """
     X = core.check_dictionary(X, "X", weighted=True)
-    weighted = not checks.are_bases(X)
-    X, D = core.same_dimension(X, core.check_dictionary(D, "D", weighted), "XD")
+    X, D = core.same_dimension(
+        X, core.check_dictionary(D, "D", not checks.are_bases(X)), "XD"
+    )
     if checks.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
@@ -690,12 +695,14 @@ def copied_rows(D):
 def _update(samples, rows, codes, weights):
     """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     used = scipy.sparse.csc_array(codes)
+    used.sum_duplicates()
     # in a unit of each atom: in one for all, an atom of light samples would have 0
     factors = used.copy()
     factors.data = weights[used.indices]
     exponents = np.frexp(factors.max(axis=0).toarray().ravel())[1]
-    exponents = np.repeat(exponents, np.diff(used.indptr))
-    used.data = used.data * np.ldexp(factors.data, -exponents)
+    used.data = used.data * np.ldexp(
+        factors.data, -np.repeat(exponents, np.diff(used.indptr))
+    )
     shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
         raise ValueError(
@@ -705,8 +712,8 @@ def _update(samples, rows, codes, weights):
 
     def terms(r):
         mine = slice(used.indptr[r], used.indptr[r + 1])
-        Z = _gathered(samples, used.indices[mine]).reshape(-1, d)
-        return Z, np.repeat(used.data[mine], q)
+        w = np.repeat(used.data[mine], q).astype(samples.dtype, copy=False)
+        return _gathered(samples, used.indices[mine]).reshape(-1, d), w
 
     _sweep(rows, shared, terms, q * np.diff(used.indptr))
 
@@ -728,7 +735,6 @@ def _sweep(rows, shared, terms, counts):
         Z, w = terms(r)
         B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
-        w = w.astype(Z.dtype, copy=False)
         V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
         if d <= DENSE * p:
             A = np.zeros((d, d), Z.dtype)
@@ -802,13 +808,12 @@ def _gathered(source, index):
 def _eigenvectors(A, B, b, V, limit):
     """The p leading eigenvectors, as rows, of S = A + B^T diag(b) B.
 
-    A has shape (d, d), B (l, d). V (p, d), orthonormal rows, if they are as good.
-    Products have at most limit multiplications.
+    A (d, d) becomes S; B has shape (l, d). V (p, d), orthonormal rows, if they are as
+    good. Products have at most limit multiplications.
     """
-    S = A.copy()
-    add_square(S, B, b, limit)
-    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][: len(V)])
-    return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
+    add_square(A, B, b, limit)
+    best = np.ascontiguousarray(np.linalg.eigh(A)[1].T[::-1][: len(V)])
+    return best if _product(best, best @ A) > _product(V, V @ A) else V.copy()
 
 
 @jit(long=True)
@@ -828,7 +833,6 @@ def _climb(Z, w, B, b, V, seed, limit):
     k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     old = np.int64(0)  # with a plain 0 Numba compiles _grow twice
     start = -np.inf
-    total = -np.inf
     for _ in range(100):
         image[old:k] = 0
         _add_image(Z, w, Q[old:k], image[old:k], limit)
@@ -1144,7 +1148,6 @@ def _join(Q, k, W, least, limit):
     re-orthogonalisation halves
     its norm: then it was in the span of Q[:k], but for rounding.
     """
-    end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
         W = W - _multiply(_multiply_transposed(W, Q[:k], limit), Q[:k], limit)
         M = _multiply_transposed(W, W, limit)
@@ -1251,7 +1254,7 @@ def init_atoms(
         if method == "random"
         else _draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)
     )
-    return closest_subspaces(X[drawn], dimension_of_atoms(X))
+    return closest_subspaces(X[drawn], dimension_of_atoms(X, weights))
 
 
 def _draw(weights, n_atoms, rng):
@@ -1319,18 +1322,17 @@ def _code_nearest(K_dd, K_xd, norm2):
 
 def _write_state(checkpoint, state, rng):
     """Replace the checkpoint, if there is one, by this state and that of rng."""
-    if checkpoint is None:
-        return
-    from grassmann_sc import files
+    if checkpoint is not None:
+        from grassmann_sc import files
 
-    checkpoint.write(
-        {
-            "rng": files.as_json(rng.bit_generator.state),
-            **state._asdict(),
-            "n_replaced": np.array(state.n_replaced),
-            "lam": np.array(np.nan if state.lam is None else state.lam),
-        }
-    )
+        checkpoint.write(
+            {
+                "rng": files.as_json(rng.bit_generator.state),
+                **state._asdict(),
+                "n_replaced": np.array(state.n_replaced),
+                "lam": np.array(np.nan if state.lam is None else state.lam),
+            }
+        )
 
 
 def _read_state(checkpoint):
@@ -1343,6 +1345,9 @@ def _read_state(checkpoint):
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
         rng = files.read_generator(arrays["rng"])
-    lam = None if np.isnan(arrays["lam"]) else float(arrays["lam"])
-    fields = (arrays[name] for name in Learned._fields)
-    return Learned(*fields, n_replaced=int(arrays["n_replaced"]), lam=lam), rng
+    learned = Learned(
+        *(arrays[name] for name in Learned._fields),
+        n_replaced=int(arrays["n_replaced"]),
+        lam=None if np.isnan(arrays["lam"]) else float(arrays["lam"]),
+    )
+    return learned, rng

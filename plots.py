@@ -661,6 +661,8 @@ def plot_reliability(
         right, "right", confidence.shape, ", one for each of confidence"
     )
     n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
+    if not np.isin(right, (0, 1)).all():
+        raise ValueError(f"right must be true or false, 0 or 1, got {right!r:.60}")
     if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
         raise ValueError(
             "confidence must be in [0, 1], got "
@@ -787,8 +789,7 @@ def _counts(truth, predicted):
     if not truth:
         raise ValueError("truth must hold at least one class, got none")
     order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
-    index = np.empty(len(order), int)
-    index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
+    index = np.repeat(np.arange(len(classes)), np.diff(edges))[order.argsort()]
     pairs = index[: len(truth)] * len(classes) + index[len(truth) :]
     return np.bincount(pairs, minlength=len(classes) ** 2).reshape(
         -1, len(classes)
@@ -934,7 +935,7 @@ def _by_class(labels, n, name):
     except TypeError as error:
         raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
-        classes.sort(key=checks.natural_order)
+        classes = sorted(classes, key=checks.natural_order)
     except TypeError:  # classes of several types stay in order of appearance
         pass
     number = {label: i for i, label in enumerate(classes)}

@@ -138,8 +138,7 @@ def projected_codes(
 
         core.run_blocks(solve, len(X[tile]), 4)
     _warn_of_ends(violation, gap, rules)
-    found = ProjectedCodes(codes, cost, violation, gap, n_iter)
-    return found if return_info else codes
+    return ProjectedCodes(codes, cost, violation, gap, n_iter) if return_info else codes
 
 
 def projected_losses(

@@ -126,8 +126,11 @@ def code(
         shared = client.persist(_atoms_and_gram(atoms))
         if sink is None:
             codes = list(_in_order(client, parts.each(job, *shared)))
-            join = functools.partial(scipy.sparse.vstack, format="csr")
-            return (join if sparse_output else np.concatenate)(codes)
+            return (
+                scipy.sparse.vstack(codes, format="csr")
+                if sparse_output
+                else np.concatenate(codes)
+            )
         job = functools.partial(job, digested=sink.keeps)
         if sink.folder is not None:
             job = functools.partial(
@@ -142,8 +145,9 @@ def code(
             return sum(_in_order(client, rows.each(_digest_block, atoms.dtype)))
 
         def pieces(row):
-            tasks = cut(row).each(job, *shared)
-            return _in_order(client, tasks, settle=sink.folder is not None)
+            return _in_order(
+                client, cut(row).each(job, *shared), settle=sink.folder is not None
+            )
 
         return sink.fill(start, progress, digest, pieces)
 
@@ -248,8 +252,9 @@ class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
     """
 
     def __repr__(self) -> str:
+        cost = f"cost {min(self.costs):.6g}" if len(self.costs) else "no cost"
         return (
-            f"Learned({learn.atoms_in_words(self.atoms)}; cost {min(self.costs):.6g} in "
+            f"Learned({learn.atoms_in_words(self.atoms)}; {cost} in "
             f"{len(self.costs)} rounds, lam={self.lam}, stopped by {self.stopped!r})"
         )
 
@@ -532,8 +537,7 @@ def _bases_of_clips(paths, basis, shape):
             bases.append(core.real_array(basis(path), "basis(path)"))
         except Exception as error:  # whatever a reader raises
             raise ValueError(f"paths: {path} has no subspace: {error}") from error
-        shape = bases[-1].shape if shape is None else shape
-        if bases[-1].shape != shape:
+        if shape not in (None, bases[-1].shape):
             raise ValueError(
                 f"{path} has a basis of shape {bases[-1].shape}, and the first clip "
                 f"one of {shape}"
@@ -554,7 +558,7 @@ class _Parts:
         self.X = X
         self.shape = tuple(X.shape)
         files.check_shape_of_bases(self.shape, name)
-        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self.dtype = np.dtype(checks.float_type(X))
         if self.lazy:
             X = X if first == 0 and stop is None else X[first:stop]
             X = X.rechunk({1: -1, 2: -1})
@@ -733,14 +737,14 @@ def _in_order(client, tasks, settle=False):
             while not running[0].done():
                 if client.status not in ("running", "connecting"):  # it never comes
                     raise CancelledError(f"client is {client.status}")
-                with contextlib.suppress(TimeoutError):
+                with contextlib.suppress(distributed.TimeoutError):
                     distributed.wait(running[0], timeout=PATIENCE)
             yield running[0].result()
             running.popleft()
             running.extend(client.compute(task) for task in itertools.islice(tasks, 1))
     finally:
         if settle and running and client.status == "running":
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(distributed.TimeoutError):
                 distributed.wait(list(running), timeout=PATIENCE)
         for future in running:
             future.release()

@@ -208,9 +208,9 @@ class OnlineGDL:
             if self._place.seed is None:
                 self._at_once(self._draw_seed)
             place = self._place
-            seed = place.seed + place.epoch
             for i, batch in enumerate(
-                _batches(X, batch_size, seed, place.batch), place.batch
+                _batches(X, batch_size, place.seed + place.epoch, place.batch),
+                place.batch,
             ):
                 try:
                     self.partial_fit(batch)
@@ -368,7 +368,8 @@ class OnlineGDL:
         """
         if not self.weight > 0:
             return
-        if self._statistics.new >= FRESH * np.trace(self._statistics.shared):
+        new = self._statistics.new >= FRESH * np.trace(self._statistics.shared)
+        if new and self._statistics.worst is not None:
             self._move()
         self.cost = float(self.loss / self.weight)
         self.loss = self.weight = 0.0
@@ -495,11 +496,6 @@ class OnlineGDL:
             "lam_scale": self.coder.lam_scale,
             "place": self._place._asdict(),
         }
-        texts = {
-            "options": options,
-            "counts": counts,
-            "rng": self.rng.bit_generator.state,
-        }
         arrays = {"init": None if named else self.init, "atoms": self.atoms}
         arrays["waiting"], arrays["waiting_weights"] = self._waiting or (None, None)
         if self._statistics:
@@ -508,7 +504,11 @@ class OnlineGDL:
         return (
             dict.fromkeys(STATE, np.empty(0))
             | held
-            | {name: files.as_json(text) for name, text in texts.items()}
+            | {
+                "options": files.as_json(options),
+                "counts": files.as_json(counts),
+                "rng": files.as_json(self.rng.bit_generator.state),
+            }
         )
 
     def set_state(
@@ -694,8 +694,10 @@ class _Statistics:
     def arrays(self):
         """The statistics as arrays by the names of STATE; None for what is not there."""
         worst, losses = self.worst or (None, None)
-        sums = {name: getattr(self, name) for name in SUMS}
-        return sums | {"worst": worst, "worst_losses": losses}
+        return {name: getattr(self, name) for name in SUMS} | {
+            "worst": worst,
+            "worst_losses": losses,
+        }
 
     def read(self, arrays):
         """Become the statistics that a file's arrays hold."""
@@ -765,8 +767,9 @@ def _shuffled(X, batch_size, seed, skip):
         return
     starts = batch_size * rng.permutation(-(-n // batch_size))
     for i in range(skip - skip % MIXED, len(starts), MIXED):
-        pieces = [X[start : start + batch_size] for start in starts[i : i + MIXED]]
-        samples = np.concatenate(pieces)
+        samples = np.concatenate(
+            [X[start : start + batch_size] for start in starts[i : i + MIXED]]
+        )
         order = np.random.default_rng([seed, i]).permutation(len(samples))
         for j in range(max(skip - i, 0) * batch_size, len(samples), batch_size):
             yield samples[order[j : j + batch_size]]

@@ -13,7 +13,7 @@ import math
 import time
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,11 @@ class Search:
         predict raise ValueError, as for a p beyond the rank of a set. ValueError if
         none is left.
         """
-        if not isinstance(grams, Mapping) or not grams:
+        if (
+            not isinstance(grams, Mapping)
+            or not grams
+            or not all(isinstance(name, tuple) and name for name in grams)
+        ):
             raise ValueError(
                 "grams must be a dict of at least one {(kernel, p): K}, got "
                 f"{grams!r:.60}"
@@ -201,10 +205,11 @@ class Search:
             parts=("train", "asked"),
         )
         parts = self._candidate(candidate, "candidate").parts(*split)
-        found: dict = {}
-        for predict in self.predicts:
-            found |= predict(*parts, self.y[split.train])
-        return found
+        return {
+            what: labels
+            for predict in self.predicts
+            for what, labels in predict(*parts, self.y[split.train]).items()
+        }
 
     def right(self, name: Any) -> dict:
         """{parameters: (n_asked,)}: which answers of a candidate were right.
@@ -232,10 +237,11 @@ class Search:
 
     def _n_known(self, name):
         """The number of folds of which all answers of a candidate were computed."""
-        n = 0
-        while all((predict, name, n) in self.known for predict in self.predicts):
-            n += 1
-        return n
+        return next(
+            f
+            for f in count()
+            if any((predict, name, f) not in self.known for predict in self.predicts)
+        )
 
     def _candidate(self, K, name):
         if hasattr(K, "parts"):
@@ -572,7 +578,7 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
             f"{weights}"
         )
     labels = labels[weights > 0]
-    weights = weights[weights > 0]
+    weights = weights[weights > 0] / weights.max()  # their sum may overflow
     classes, index = core.check_labels(labels.ravel(), labels.size)
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])

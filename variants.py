@@ -82,9 +82,15 @@ def affine_sparse_codes(
         _affine_codes(K, k, norm2[rows], *rules, *results)
 
     core.run_blocks(solve, len(codes), 16)
-    codes = core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
+    codes = _finite_in(K_xd.dtype, codes, "codes")
     warn_late("affine", late, gap, max_iter)
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
+
+
+def _finite_in(dtype, A, name):
+    """A, computed in float64, as this type; ValueError where that has no such number."""
+    with np.errstate(over="ignore"):
+        return core.finite_array(A.astype(dtype, copy=False), name)
 
 
 def warn_late(what, late, gap, max_iter):
@@ -131,7 +137,7 @@ def pursuit_codes(
         _pursuits(K, k, norm2[rows], *rules, codes[rows])
 
     core.run_blocks(solve, len(codes), 16)
-    return core.finite_array(codes, "codes").astype(K_xd.dtype, copy=False)
+    return _finite_in(K_xd.dtype, codes, "codes")
 
 
 def penalised_locality_codes(
@@ -164,7 +170,7 @@ def penalised_locality_codes(
     K = K_dd.astype(np.float64)
     N = len(K)
     least = N / 16 * core.tie_tolerance(K_xd.dtype) * np.maximum(norm2, K.max())
-    codes = np.empty(K_xd.shape, K_xd.dtype)
+    codes = np.empty(K_xd.shape)
 
     def fill(rows):
         k = K_xd[rows].astype(np.float64)
@@ -176,11 +182,17 @@ def penalised_locality_codes(
             charge = np.maximum(reg * np.exp(2 * nearest / sigma), least[rows, None])
         G *= near[:, :, None] * near[:, None, :] / charge[:, :, None]
         G[:, range(N), range(N)] += 1
-        y = near * np.linalg.solve(G, near[:, :, None])[:, :, 0]
+        try:
+            y = near * np.linalg.solve(G, near[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "K_dd must be positive semidefinite, got G + reg diag(w)^2 that is "
+                f"singular for one of the queries {rows.start}..{rows.stop - 1}"
+            ) from None
         codes[rows] = y / y.sum(axis=1, keepdims=True)
 
     core.run_blocks(fill, len(codes), max(1, core.SCRATCH // N**2))
-    return codes
+    return _finite_in(K_xd.dtype, codes, "codes")
 
 
 Whitened = namedtuple("Whitened", "A x")
@@ -230,7 +242,9 @@ def whitened(
     kept = np.flatnonzero(values > rtol * values[-1])[::-1]
     root = np.sqrt(values[kept])
     A = root[:, None] * vectors.T[kept]
-    return Whitened(A.astype(dtype), (K_xd @ vectors[:, kept] / root).astype(dtype))
+    return Whitened(
+        A.astype(dtype), _finite_in(dtype, K_xd @ vectors[:, kept] / root, "x")
+    )
 
 
 # --------------------------------------------------------------------- matching pursuit

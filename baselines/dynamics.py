@@ -132,9 +132,7 @@ Balanced = namedtuple("Balanced", "A W C dtype")
 
 def _balanced(systems, name, stabilize):
     """Balanced of checked pairs (A, C)."""
-    C = np.stack([C for _, C in systems])
-    dtype = checks.float_type(C)
-    C = C.astype(np.float64, copy=False)
+    C = np.stack([C for _, C in systems]).astype(np.float64, copy=False)
     gram = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
     A, W = np.empty((2, *gram.shape), complex)
     P = np.empty((1, 1, *gram.shape[1:]), complex)
@@ -155,7 +153,7 @@ def _balanced(systems, name, stabilize):
             L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
             A[i] = _over(L.conj().T @ A[i], L)
             W[i] = _over(W[i], L)
-    return Balanced(np.triu(A), W, C, dtype)
+    return Balanced(np.triu(A), W, C, checks.float_type(*(C for _, C in systems)))
 
 
 def _over(B, L):
@@ -183,9 +181,7 @@ def _cross_gramians(X, Y):
     side = max(1, int((COMPLEX_AT_A_TIME // s**2) ** 0.5))
     for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
-        for i in core.slices(len(X.A), side):
-            if X is Y and i.start >= j.stop:
-                continue
+        for i in core.slices(j.stop if X is Y else len(X.A), side):
             rows = X.C[i].transpose(0, 2, 1).reshape(-1, X.C.shape[1])
             products = np.matmul(rows, columns.T)  # (t s, u s)
             P = np.empty((len(rows) // s, len(columns) // s, s, s), complex)

@@ -585,16 +585,16 @@ class ISC(Learner, estimators.OnSubspaces):
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """||X^||^2 less the residual of each class (n, n_classes)."""
-        X = self.check_input(X)
-        X, atoms = core.same_dimension(X, self.atoms_, ("X", "the training subspaces"))
-        scores, _ = core.class_scores(
+        X, atoms = core.same_dimension(
+            self.check_input(X), self.atoms_, ("X", "the training subspaces")
+        )
+        return core.class_scores(
             tangent.intrinsic_codes(X, atoms, self.lam),
             self.gram_,
             core.bases_gram(X, atoms),
             self.index_,
             norm2=core.squared_norm(X),
-        )
-        return scores
+        )[0]
 
 
 @dataclass(eq=False, repr=False)
@@ -641,8 +641,7 @@ class LogEuclideanSC(Sharing, Learner, estimators.OnSubspaces):
         codes = core.sparse_codes(
             K_dd, K_xd, norm2=norm2, **self.options("lam", "lam_scale", "positive")
         )
-        scores, _ = core.class_scores(codes, K_dd, K_xd, self.index_, norm2=norm2)
-        return scores
+        return core.class_scores(codes, K_dd, K_xd, self.index_, norm2=norm2)[0]
 
 
 # ------------------------------------------------------- dictionaries in tangent spaces
@@ -734,7 +733,6 @@ class OnVideos(Learner):
             check_is_fitted(self)
         clips = tensors.check_clips(X, "X")
         if fit:
-            clips = [*map(self.own, clips)]
             self.clip_shape_ = clips[0].shape
             self.n_features_in_ = clips[0][0].size
         sides = self.clip_shape_[self.alike]
@@ -767,14 +765,14 @@ class ByRule(OnVideos):
         """From the distances (N, N) of the training clips."""
         core.check_choice(self.rule, "rule", "nearest", "svm")
         C = core.check_number(self.C, "C", above=0)
-        if self.gamma is not None:
-            core.check_number(self.gamma, "gamma", above=0)
+        gamma = core.check_number(
+            1.0 if self.gamma is None else self.gamma, "gamma", above=0
+        )
         if self.rule == "nearest":
             return
         square = np.square(np.minimum(distances, np.sqrt(FAR)))
         apart = square[np.isfinite(distances) & (square > 0)]
         typical = float(np.median(apart)) if apart.size else 1.0
-        gamma = 1.0 if self.gamma is None else float(self.gamma)
         # which times a distance of 0 is 0
         self.gamma_ = min(gamma / typical, np.finfo(float).max)
         self.svm_ = SVC(kernel="precomputed", C=C).fit(
@@ -984,9 +982,9 @@ def as_tensor(clips, size):
 
     They are resized to size, unless it is None.
     """
-    if size is None:
-        return tensors.check_tensor(clips, "X")
-    return tensors.resize_clips(clips, tensors.check_sides(size, "size"))
+    if size is not None:
+        clips = tensors.resize_clips(clips, tensors.check_sides(size, "size"))
+    return tensors.check_tensor(clips, "X")
 
 
 @dataclass(eq=False, repr=False)
@@ -1020,8 +1018,7 @@ class ProductManifold(OnVideos):
     def _learn_from(self, X):
         """Take the factors of the clips X."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic")
-        X = as_tensor(X, self.size)
-        self.factors_ = tensors.mode_bases(X, self.p)
+        self.factors_ = tensors.mode_bases(as_tensor(X, self.size), self.p)
         self.p_ = [V.shape[2] for V in self.factors_]
 
     def distances(self, X: checks.Sets) -> np.ndarray:
@@ -1219,11 +1216,10 @@ def _three_distances(described, described2):
     """
     patterns, gradients, systems = described
     patterns2, gradients2, systems2 = described if described2 is None else described2
-    chi = np.empty((len(patterns), len(patterns2)))
-    for row, one in zip(chi, patterns):
-        row[:] = (np.square(one - patterns2) / np.maximum(one + patterns2, 1e-300)).sum(
-            axis=1
-        )
+    chi = [
+        (np.square(one - patterns2) / np.maximum(one + patterns2, 1e-300)).sum(axis=1)
+        for one in patterns
+    ]
     angles = dynamics.observability_angles(
         systems, None if described2 is None else systems2
     )

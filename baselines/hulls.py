@@ -134,8 +134,10 @@ def affine_distances(rows, columns, kernel):
     if rows is columns:
         distances = np.maximum(distances, distances.T)
         np.fill_diagonal(distances, 0)
-    dtype = np.result_type(rows.dtype, columns.dtype)
-    return distances.astype(dtype, copy=False), distances == 0
+    return (
+        distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False),
+        distances == 0,
+    )
 
 
 def _span(starts, part):
@@ -198,12 +200,12 @@ def _hull_dimension(variances, rules, i, n_frames):
 
 def _kernel_products(kernel, rows, columns, i, j):
     """Inner products of all vectors of hulls i and hulls j, from the kernel."""
-    X = rows.frames[i]
-    Y = columns.frames[j]
-    K = _inner_products(np.concatenate(X), np.concatenate(Y), kernel)
-    ends = np.cumsum([len(frames) for frames in X])[:-1]
+    K = _inner_products(
+        np.concatenate(rows.frames[i]), np.concatenate(columns.frames[j]), kernel
+    )
+    ends = np.cumsum(rows.lengths[i])[:-1]
     half = np.concatenate([H @ part for H, part in zip(rows.H[i], np.split(K, ends))])
-    ends = np.cumsum([len(frames) for frames in Y])[:-1]
+    ends = np.cumsum(columns.lengths[j])[:-1]
     parts = zip(columns.H[j], np.split(half, ends, axis=1))
     return np.concatenate([part @ H.T for H, part in parts], axis=1)
 
@@ -574,9 +576,10 @@ def _tiles_of_sets(rows, columns):
     """
     side = math.isqrt(PRODUCTS_AT_A_TIME)
     for j in checks.batches(columns.lengths, side):
-        for i in checks.batches(rows.lengths, side):
-            if rows is not columns or i.start < j.stop:
-                yield i, j
+        for i in checks.batches(
+            rows.lengths[: j.stop if rows is columns else None], side
+        ):
+            yield i, j
 
 
 # --------------------------------------------------------------- distances of polytopes

@@ -117,10 +117,7 @@ def cosine_sums(X, D, n_angles, power):
                 8,
             )
             K[i : i + height, j : j + width] = out
-    if symmetric:
-        K = np.triu(K)
-        K += np.triu(K, 1).T
-    return K
+    return np.triu(K) + np.triu(K, 1).T if symmetric else K
 
 
 @core.jit(parts=jacobi)
@@ -362,9 +359,9 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
     tol = core.check_number(tol, "tol", least=0)
     span, P, index, between, pairs, dtype = begin()
     r = span.shape[1]
-    m = r
-    if dimension is not None:  # in p dimensions all correlations are 1
-        m = core.check_integer(dimension, "dimension", min(P.shape[2] + 1, r), r)
+    m = core.check_integer(  # in p dimensions all correlations are 1
+        r if dimension is None else dimension, "dimension", min(P.shape[2] + 1, r), r
+    )
     T = None
     objective = [pairs.share]
     for _ in range(n_iter):
@@ -393,8 +390,9 @@ def _discriminating_directions(pairs, m, reg, any_basis=False):
     Or any T (r, r) with T^T (S_w + s I) T = I.
     """
     r = len(pairs.within)
-    B = pairs.within.copy()
-    B.flat[:: r + 1] += reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
+    B = _ridged(
+        pairs.within, reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
+    )
     if any_basis:
         return scipy.linalg.lapack.dtrtri(scipy.linalg.cholesky(B))[0]
     return scipy.linalg.eigh(pairs.between, B, subset_by_index=[r - m, r - 1])[1][
@@ -535,9 +533,10 @@ def each_gda(K, labels, regs, *, n_components=None):
     K = check_gram(K, "K")
     classes, index = checks.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
-    m = len(classes) - 1
-    if n_components is not None:
-        m = core.check_integer(n_components, "n_components", 1, m)
+    most = len(classes) - 1
+    m = core.check_integer(
+        most if n_components is None else n_components, "n_components", 1, most
+    )
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
         np.bincount(index)
@@ -548,7 +547,10 @@ def each_gda(K, labels, regs, *, n_components=None):
     M = G @ (membership - np.sqrt(np.bincount(index)) / len(index))
     for reg in regs:
         solution = scipy.linalg.cho_solve(
-            scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True), M
+            scipy.linalg.cho_factor(
+                _ridged(scatter, reg * np.square(G).sum() / len(G)), lower=True
+            ),
+            M,
         )
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
@@ -619,9 +621,9 @@ def each_ggda(
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)
-    m = len(classes) - 1
-    if n_components is not None:
-        m = core.check_integer(n_components, "n_components", 1, N)
+    m = core.check_integer(
+        len(classes) - 1 if n_components is None else n_components, "n_components", 1, N
+    )
     G, clip, negative_share = _positive_part(K)
     W_w, W_b = _class_graphs(G, index, n_within, n_between)
     # L_b + beta W_w between
@@ -630,15 +632,17 @@ def each_ggda(
     scatter = (G * W_w.sum(axis=0)) @ G
     for reg in regs:
         values, vectors = scipy.linalg.eigh(
-            numerator, _ridged(scatter, reg, G), subset_by_index=[N - m, N - 1]
+            numerator,
+            _ridged(scatter, reg * np.square(G).sum() / N),
+            subset_by_index=[N - m, N - 1],
         )
         yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
 
 
-def _ridged(scatter, reg, G):
-    """scatter + s I with s = reg tr(G^2) / N."""
-    ridged = scatter.copy()
-    ridged.flat[:: len(G) + 1] += reg * np.square(G).sum() / len(G)
+def _ridged(A, ridge):
+    """A + ridge I."""
+    ridged = A.copy()
+    ridged.flat[:: len(A) + 1] += ridge
     return ridged
 
 
@@ -671,8 +675,7 @@ def _positive_part(K):
     """
     G = (K.astype(np.float64) + K.T) / 2
     rounding = 1e-5 if K.dtype == np.float32 else 1e-10
-    lifted = G.copy()
-    lifted.flat[:: len(G) + 1] += rounding * np.abs(G).max()
+    lifted = _ridged(G, rounding * np.abs(G).max())
     if scipy.linalg.lapack.dpotrf(lifted, lower=1, overwrite_a=1)[1] == 0:
         return G, None, 0.0
     values, vectors = np.linalg.eigh(G)

@@ -181,7 +181,7 @@ def tangent_base(base, D):
                 f"base must be None, 'mean' or a basis {d, p}, got {base!r}"
             )
         return intrinsic.karcher_mean(D)
-    basis = core.check_bases(base, "base", 2)
+    basis = core.check_bases(base, "base", None)
     if basis.shape != (d, p):
         raise ValueError(f"base must have shape {d, p} as the atoms, got {basis.shape}")
     return np.array(basis, D.dtype)

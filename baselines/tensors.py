@@ -271,9 +271,8 @@ def _tiles_of_products(X, Y, symmetric):
     side = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
     for j in core.slices(len(Y), side):
         columns = Y[j].reshape(-1, d)
-        for i in core.slices(len(X), side):
-            if not symmetric or i.start < j.stop:
-                yield i, j, np.matmul(X[i], columns.T)
+        for i in core.slices(j.stop if symmetric else len(X), side):
+            yield i, j, np.matmul(X[i], columns.T)
 
 
 def _singular_values(blocks):

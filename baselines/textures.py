@@ -342,9 +342,11 @@ def distance_weights(
     lowest = [1.0]
     look = max(1, n_iter // CHECKS)
     for t in range(1, n_iter + 1):
-        some = margins
-        if batch < len(margins):
-            some = margins[rng.integers(len(margins), size=batch)]
+        some = (
+            margins[rng.integers(len(margins), size=batch)]
+            if batch < len(margins)
+            else margins
+        )
         pull = some[some @ w < 1].sum(axis=0) / len(some)
         w = np.maximum((1 - 1 / t) * w + pull / (lam * t), 0)
         w = w * min(1.0, 1 / max(np.sqrt(lam) * np.linalg.norm(w), 1e-300))

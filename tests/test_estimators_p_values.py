@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import grassmann_sc as core
 from grassmann_sc import calibration, estimators, tuning
@@ -312,6 +313,11 @@ def test_a_batch_that_is_refused_leaves_the_model_as_it_was(coding, name):
     assert state(model) == before
     model.partial_fit(MORE, OF_MORE)
     assert state(model) == state(CodingClassifier(coding).fit(X, CLASSES))
+
+
+def test_what_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError):
+        CodingClassifier().noticed()
 
 
 @pytest.mark.parametrize("y", [[0.5, 1, 2, 0, 1, 2, 0, 1, 2], [0, np.nan, 1] * 3])

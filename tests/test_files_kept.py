@@ -511,3 +511,9 @@ def test_a_relative_lambda_and_wider_first_atoms_are_resumed_to_the_bits(tmp_pat
     resumed = learn.gdl(X, 4, n_iter=4, resume=path, **options)
     assert resumed.lam == whole.lam and whole.atoms.dtype == np.float64
     assert all(np.array_equal(a, b) for a, b in zip(resumed, whole))
+
+
+def test_python_objects_are_not_written(tmp_path):
+    with pytest.raises(TypeError, match=r"arrays\['a'\] must hold no Python objects"):
+        files.write_arrays(tmp_path / "a.npz", "things", {"a": [object()]})
+    assert not list(tmp_path.iterdir())

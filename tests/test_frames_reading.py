@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from grassmann_sc.frames import contents, read_frames, read_shape
+from grassmann_sc.frames import contents, pick, read_frames, read_shape
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (12, 16, 24), np.uint8)
 COLOUR = np.random.default_rng(1).integers(0, 256, (12, 16, 24, 3), np.uint8)
@@ -480,3 +480,18 @@ def test_a_missing_reader_names_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ImportError, match="clip.mp4: videos need PyAV: pip install av"):
         read_frames(path)
+
+
+def test_no_more_frames_are_asked_for_than_are_picked():
+    items = iter(range(100))
+    assert pick(items, every=3, at_most=2) == [0, 3]
+    assert next(items) == 4
+    assert pick(range(9), every=4, at_most=2**62) == [0, 4, 8]
+
+
+def test_frames_of_the_size_asked_for_are_of_the_type_of_others(tmp_path):
+    path = tmp_path / "a.npy"
+    pixels = np.random.default_rng(0).random((3, 8, 6))
+    np.save(path, pixels)
+    read = read_frames(path, size=(8, 6))
+    assert read.dtype == np.float32 and np.array_equal(read, pixels.astype(np.float32))

@@ -124,3 +124,26 @@ def test_a_column_is_not_a_number_and_a_label_at_once(tmp_path):
     path = written(tmp_path / "walk.csv", "x,y,lab\n1,2,3\n")
     with pytest.raises(ValueError, match="column lab must not be a number and a text"):
         frames.read_table(path, ["1-3"], ["lab"])
+
+
+def test_a_blank_line_is_none_and_a_line_of_missing_numbers_is_one(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\n \na,b\n1,2\n ,\n3,4\n  \n")
+    table = frames.read_table(path, gaps=True)
+    assert np.array_equal(table.numbers, [[1, 2], [np.nan] * 2, [3, 4]], equal_nan=True)
+    assert table.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "columns, error, message",
+    [
+        ([""], ValueError, "a.csv: must have one column , got the columns a, b"),
+        ("ab", TypeError, "columns must be a sequence of names or numbers, got str"),
+        (3, TypeError, "columns must be a sequence of names or numbers, got int"),
+    ],
+)
+def test_columns_that_no_table_has(columns, error, message, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(error, match=message):
+        frames.read_frames(path, columns=columns)

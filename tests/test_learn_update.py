@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 from hypothesis import given, settings
 
 import grassmann_sc as core
@@ -160,6 +161,16 @@ def test_an_atom_that_no_sample_uses_stays_in_the_update():
     codes[:, 1] = 0
     updated = learn.update_atoms(SHORT, D, codes)
     assert np.array_equal(updated[1], D[1]) and not np.array_equal(updated[2], D[2])
+
+
+def test_codes_may_hold_an_entry_in_parts():
+    D = core.random_subspaces(2, 5, 2, rng=1)
+    codes = scipy.sparse.csr_array(
+        ([0.5, 0.25, 1, 1], [0, 0, 1, 0], [0, 2, 3, 4]), shape=(3, 2)
+    )
+    updated = learn.update_atoms(SHORT[:3], D, codes)
+    assert np.array_equal(updated, learn.update_atoms(SHORT[:3], D, codes.toarray()))
+    assert codes.nnz == 4
 
 
 # ---------------------------- large d

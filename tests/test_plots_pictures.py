@@ -648,6 +648,8 @@ def test_reliability_shows_the_share_of_right_answers_of_each_bin():
         ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"
     ):
         plots.plot_reliability([0.55, 2.0], [True, False])
+    with pytest.raises(ValueError, match="right must be true or false, 0 or 1, got"):
+        plots.plot_reliability([0.55, 0.6], [1.0, 2.0])
     assert not plt.get_fignums()
 
 

@@ -455,7 +455,7 @@ LABEL = st.sampled_from(["b", "a", "c", ""])
 VOTES = st.lists(st.lists(LABEL, min_size=4, max_size=4), min_size=1, max_size=6)
 
 
-@given(VOTES, seeds, st.sampled_from([1, 0.3, 1e-300, 1e300]))
+@given(VOTES, seeds, st.sampled_from([1, 0.3, 1e-300, 3e307]))
 def test_votes_are_counted(labels, seed, factor):
     counts = np.random.default_rng(seed).integers(0, 4, len(labels))
     counts[0] += 1
@@ -713,6 +713,10 @@ def nothing(K_dd, K_xd, y):
         (
             lambda: tuning.check_splits(3, 4),
             "splits must hold at least one pair .train, test. of indices, got 3",
+        ),
+        (
+            lambda: tuning.Search([0, 1], [([0], [1])], len).choose({0: np.eye(2)}),
+            "grams must be a dict of at least one {.kernel, p.: K}, got {0: ",
         ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (

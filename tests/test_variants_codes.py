@@ -391,6 +391,29 @@ def test_errors_name_the_argument(name, arguments, message):
         getattr(variants, name)(np.eye(3), [[0.5, 0.1, 0.2]], *arguments, norm2=1)
 
 
+TINY = np.float32([[1e-38]])
+HUGE = np.float32([[1e10]])
+
+
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        (lambda: variants.pursuit_codes(TINY, HUGE, 1, norm2=1e60), "codes .* got inf"),
+        (lambda: variants.whitened(TINY, 1e10 * HUGE), "x must be finite, got inf"),
+        (
+            lambda: variants.penalised_locality_codes(
+                [[1, 2], [2, 1]], [[0, 0]], 1e300, 1, norm2=0
+            ),
+            "K_dd must be positive semidefinite, got G . reg diag.w..2 that is singular",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:K_dd must be positive semidefinite")
+def test_codes_beyond_their_type_are_an_error(code, message):
+    with pytest.raises(ValueError, match=message):
+        code()
+
+
 def test_the_whitened_form_needs_a_positive_semidefinite_gram_matrix():
     with pytest.raises(ValueError, match=r"got eigenvalues from -1 to 1"):
         variants.whitened([[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5]])

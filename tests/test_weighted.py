@@ -409,6 +409,21 @@ def test_weighted_atoms_explain_weighted_samples_better(d, tmp_path):
     np.testing.assert_array_equal(resumed.atoms, learned.atoms)
 
 
+def test_the_dimension_of_atoms_counts_samples_by_their_weights():
+    w = np.ones((10, 4))
+    w[:4, 1:] = 0.01  # ||w||_1^2 / ||w||_2^2 is 1.06 there, and 4 elsewhere
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    X = gs.random_subspaces(10, 8, 4, rng=0) * np.sqrt(w)[:, None]
+    sizes = [4, 4, 4, 4, 1, 1, 1, 1, 1, 1]
+    for weights, p in [(sizes, 1), (sizes[::-1], 4), ([1] * 4 + [0] * 6, 1)]:
+        repeated = np.repeat(X, weights, axis=0)
+        for atoms in (
+            learn.init_atoms(repeated, 2, rng=0),
+            learn.init_atoms(X, 2, rng=0, sample_weight=weights),
+        ):
+            assert atoms.shape == (2, 8, p)
+
+
 def test_an_unused_weighted_atom_becomes_the_sample_coded_worst():
     X = samples(np.random.default_rng(0), 30)
     far = np.pad(X, ((0, 0), (0, 1), (0, 0)))  # the last pixel is of no sample
@@ -462,6 +477,25 @@ def test_a_stream_takes_batches_of_unlike_ranks(tmp_path):
 
 
 # --------------------------------------------------------------- what stands on top of it
+
+
+def test_more_weighted_subspaces_of_any_rank_are_taken_and_no_bases():
+    X = samples(np.random.default_rng(0), 12)
+    y = np.arange(12) % 3
+    few = (
+        X[8:, :, : X.shape[2] - 1]
+        / np.sqrt(np.linalg.norm(np.square(X[8:, :, :-1]).sum(axis=1), axis=1))[
+            :, None, None
+        ]
+    )
+    whole = np.concatenate([X[:8], np.pad(few, ((0, 0), (0, 0), (0, 1)))])
+    model = estimators.CodingClassifier().fit(X[:8], y[:8])
+    model.partial_fit(few, y[8:])
+    assert np.array_equal(
+        model.gram_, estimators.CodingClassifier().fit(whole, y).gram_
+    )
+    with pytest.raises(ValueError, match="is 1: p of bases, 1 of weighted ones, got 2"):
+        model.partial_fit(gs.random_subspaces(2, X.shape[1], 2, rng=0), [0, 1])
 
 
 def test_estimators_on_weighted_subspaces_are_those_on_their_gram_matrix():
