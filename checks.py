@@ -80,15 +80,10 @@ def check_sequence(values: Any, name: str, of: str) -> None:
         )
 
 
-def check_sets(
-    sets: Sets, name: str, least: int = 0, at_most: float = np.inf
-) -> list[np.ndarray]:
-    """Sets of frames as rows (n_i, d) of one d.
-
-    at_most: what entries are bounded by.
-    """
+def check_sets(sets: Sets, name: str, least: int = 0) -> list[np.ndarray]:
+    """Sets of frames as rows (n_i, d) of one d, entries at most LARGEST_PIXEL."""
     check_sequence(sets, name, "arrays of frames")
-    checked = list(each_set(sets, name, at_most))
+    checked = list(each_set(sets, name, LARGEST_PIXEL))
     if len(checked) < least:
         raise ValueError(f"{name} must hold at least one set of frames, got none")
     return checked

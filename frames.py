@@ -803,7 +803,7 @@ def _places_of(path, columns, names):
     return places
 
 
-def _number(cell, decimal="."):
+def _number(cell, decimal):
     """The number in a cell, NaN if it is missing, None if it is text."""
     try:
         return float(cell.replace(decimal, "."))

@@ -50,7 +50,7 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
     X = core.check_bases(X, "X", None)
     H = core.finite_array(H, "H")
     d, p = X.shape[-2:]
-    if H.ndim < 2 or H.shape[-2:] != (d, p):
+    if H.shape[-2:] != (d, p):
         raise ValueError(f"H must have shape (..., {d}, {p}) as X, got {H.shape}")
     tol = 1e-3 if np.float32 in (X.dtype, H.dtype) else 1e-6
 
@@ -136,7 +136,7 @@ def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
     """
     X, Y = _check_points(X, Y)
     W = core.finite_array(W, "W")
-    if W.ndim < 2 or W.shape[-2:] != X.shape[-2:]:
+    if W.shape[-2:] != X.shape[-2:]:
         raise ValueError(
             f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got {W.shape}"
         )

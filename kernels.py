@@ -288,7 +288,7 @@ def median_gamma(sets: checks.Sets) -> float:
     if sets.total == 0:
         raise ValueError("sets must hold at least one frame, got none")
     few = np.unique(np.linspace(0, sets.total - 1, FEW_FRAMES).astype(int))
-    frames = np.concatenate([sets.rows(i, i + 1, np.float64) for i in few])
+    frames = np.concatenate([sets.rows(i, i + 1) for i in few])
     square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
@@ -338,7 +338,7 @@ class _Sets:
 
     def __init__(self, sets, name):
         self.name = name
-        self.frames = checks.check_sets(sets, name, 0, checks.LARGEST_PIXEL)
+        self.frames = checks.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
             checks.float_type(*self.frames) if self.frames else np.float64
@@ -350,15 +350,15 @@ class _Sets:
     def __len__(self):
         return len(self.frames)
 
-    def rows(self, start, stop, dtype=None):
-        """Frames start..stop-1 as a new array."""
+    def rows(self, start, stop):
+        """Frames start..stop-1 as a new array, float64."""
         first = int(np.searchsorted(self.starts, start, "right")) - 1
         last = int(np.searchsorted(self.starts, stop))
         pieces = [
             frames[max(0, start - at) : stop - at]
             for frames, at in zip(self.frames[first:last], self.starts[first:last])
         ]
-        return np.concatenate(pieces, dtype=dtype or self.dtype)
+        return np.concatenate(pieces, dtype=np.float64)
 
 
 def kernel_bases(
@@ -603,7 +603,7 @@ def _gram_of_sets(kernel, X, A, Y, B, *, each_p=False):
     return _grams_of_sets([kernel], X, [A], Y, [B], each_p=each_p)[0]
 
 
-def _grams_of_sets(kernels, X, A, Y, B, *, each_p=False):
+def _grams_of_sets(kernels, X, A, Y, B, *, each_p):
     """The same of several kernels, which share the products of frames.
 
     A and B: a list for each kernel.
@@ -623,7 +623,7 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p=False):
     for columns in checks.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
-        packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
+        packed = _pack_frames(kernels[0], Y.rows(start, stop), origin)
         height = max(
             1,
             min(
@@ -684,7 +684,7 @@ def _rows_contracted(kernels, X, A, rows, columns, origin, height):
     last = X.starts[rows.stop]
     for at in range(X.starts[rows.start], last, height):
         end = min(at + height, last)
-        packed = _pack_frames(kernels[0], X.rows(at, end, np.float64), origin)
+        packed = _pack_frames(kernels[0], X.rows(at, end), origin)
         starts = np.clip(X.starts[rows.start : rows.stop + 1], at, end) - at
 
         def take(values, k, left, right):
@@ -1011,7 +1011,7 @@ class Lift:
             values = checks.kernel_values(
                 self.kernel_,
                 self.landmarks_,
-                sets.rows(first, sets.starts[block.stop], np.float64),
+                sets.rows(first, sets.starts[block.stop]),
             )
             ends = sets.starts[block.start + 1 : block.stop] - first
             pairs = zip(np.split(values, ends, axis=1), bases[block])
@@ -1061,10 +1061,10 @@ def _landmarks(kernel, sets, n, method, rng):
     """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:
-        return sets.rows(0, sets.total, np.float64)
+        return sets.rows(0, sets.total)
     size = n if method == "random" else min(sets.total, max(4 * n, 4096))
     pool = np.sort(rng.choice(sets.total, size, replace=False))
-    Z = np.concatenate([sets.rows(i, i + 1, np.float64) for i in pool])
+    Z = np.concatenate([sets.rows(i, i + 1) for i in pool])
     return Z if method == "random" else _spread(kernel, Z, n, rng)
 
 

@@ -727,7 +727,7 @@ def _sweep(rows, shared, terms, counts):
     small updates of such are done at the same time, a large one has the threads of
     BLAS.
     """
-    N, p, d = rows.shape
+    _, p, d = rows.shape
     bases = checks.are_bases(rows.swapaxes(1, 2))
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
 

@@ -569,12 +569,12 @@ def plot_sparsity(
     if len(K_xd) == 0:
         raise ValueError("K_xd must hold at least one query, got none")
     codes, gap, _ = core.sparse_codes(
-        K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale, return_info=True
+        K_dd, K_xd, lams, norm2=norm2, lam_scale=lam_scale, return_info=True
     )
-    codes = codes[::-1].astype(float)  # (L, n, N)
+    codes = codes.astype(float)  # (L, n, N)
     residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
     share = np.median(np.maximum(residual, 0) / norm2, axis=1)
-    gap = (gap[::-1] / norm2).max(axis=1)
+    gap = (gap / norm2).max(axis=1)
     ax = _axes(ax, 6.6, 4)
     low, middle, high = np.percentile(
         np.count_nonzero(codes, axis=2), [25, 50, 75], axis=1

@@ -271,7 +271,7 @@ class OnlineGDL:
         self._at_once(self._coded(X, sample_weight))
         return self
 
-    def _coded(self, X, sample_weight=None):
+    def _coded(self, X, sample_weight):
         """The function that adds the batch X (n, d, p), which is coded here.
 
         Nothing changes before it is called.

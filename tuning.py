@@ -389,7 +389,7 @@ def check_splits(
     for i, pair in enumerate(pairs):
         keys = [f"{part}{i}" for part in parts]
         split = Split(
-            *(_checked_part(part, n, key, name) for part, key in zip(pair, keys))
+            *(_checked_part(part, n, f"{name}: {key}") for part, key in zip(pair, keys))
         )
         both = np.intersect1d(*split)
         if both.size:
@@ -417,27 +417,26 @@ def shared_groups(split, groups):
     return [*dict.fromkeys(groups[i] for i in split.train if groups[i] in tested)]
 
 
-def _checked_part(part, n, key, name):
+def _checked_part(part, n, name):
     """A part of a split as an array of indices."""
-    rule = "hold indices, got lists of them"
     try:
-        index = core.plain_array(part, f"{name}: {key}", rule)
+        index = core.plain_array(part, name, "hold indices, got lists of them")
     except TypeError as error:  # a wrong value in a list of splits, or in a file
         raise ValueError(*error.args) from None
     if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: {key} must hold integers (k,), at least one, got {index.dtype} "
+            f"{name} must hold integers (k,), at least one, got {index.dtype} "
             f"{index.shape}"
         )
     if index.min() < 0 or index.max() >= n:
         raise ValueError(
-            f"{name}: {key} must hold indices in 0..{n - 1}, got {index.min()} to "
+            f"{name} must hold indices in 0..{n - 1}, got {index.min()} to "
             f"{index.max()}"
         )
     values, counts = np.unique(index, return_counts=True)
     if len(values) < len(index):
         raise ValueError(
-            f"{name}: {key} must hold no set twice, got "
+            f"{name} must hold no set twice, got "
             f"{_first('set', values[counts > 1])} more than once"
         )
     return index.astype(np.intp, copy=False)

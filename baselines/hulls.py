@@ -494,7 +494,7 @@ def _inner_products(A, B, kernel):
 
 def check_sets(sets, name):
     """A list of at least one real, finite array (n_i, d); all have one d."""
-    return checks.check_sets(sets, name, 1, checks.LARGEST_PIXEL)
+    return checks.check_sets(sets, name, least=1)
 
 
 def _check_pair_of_sets(sets, sets2):

@@ -530,7 +530,7 @@ def gda(
 
 def each_gda(K, labels, regs, *, n_components=None):
     """gda of each reg, which share all but a factorisation."""
-    K = check_gram(K, "K")
+    K = check_gram(K)
     classes, index = checks.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
     most = len(classes) - 1
@@ -616,7 +616,7 @@ def each_ggda(
     K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_components=None
 ):
     """ggda of each reg, which share all but an eigendecomposition."""
-    K = check_gram(K, "K")
+    K = check_gram(K)
     classes, index = checks.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
@@ -711,12 +711,12 @@ def check_reg(reg):
     return core.check_number(reg, "reg", least=LEAST_REG, most=1 / LEAST_REG)
 
 
-def check_gram(K, name):
+def check_gram(K):
     """K as a symmetric matrix (N, N) that is not zero."""
-    K = core.check_symmetric(K, name)
+    K = core.check_symmetric(K, "K")
     if not K.diagonal().max() > 0:
         raise ValueError(
-            f"{name} must have squared norms on its diagonal, > 0, got at most "
+            "K must have squared norms on its diagonal, > 0, got at most "
             f"{K.diagonal().max():g}"
         )
     return K
