@@ -1097,8 +1097,8 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
     True
     """
     state = json.loads(str(text))
-    kind = core.check_choice(state["bit_generator"], "rng", *GENERATORS)
-    bits = getattr(np.random, kind)()
+    core.check_choice(state["bit_generator"], "rng", *GENERATORS)
+    bits = getattr(np.random, state["bit_generator"])()
     bits.state = state
     return np.random.Generator(bits)
 

@@ -847,7 +847,7 @@ def bases_gram(
     arguments it takes; it fills (*leading, n, N).
     """
     symmetric = D is None
-    D = X if symmetric else D
+    D = X if D is None else D
     n, d, p = X.shape
     N, _, q = D.shape
     K = np.empty((*leading, n, N), X.dtype)
@@ -2547,7 +2547,7 @@ def run_blocks(job, n, block):
             helpers = [pool.submit(work) for _ in range(others)]
             work()
         except SystemError as error:
-            cause: BaseException | None = error
+            cause = error
             while cause is not None and not isinstance(cause, KeyboardInterrupt):
                 cause = cause.__cause__
             if cause is None:

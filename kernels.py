@@ -79,8 +79,11 @@ class _Kernel:
                 f"{A.shape} and {B.shape}"
             )
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
-        packed = [self.pack(one.astype(np.float64), origin) for one in (A, B)]
-        return self.values(*packed, np.result_type(A, B))
+        return self.values(
+            self.pack(A.astype(np.float64), origin),
+            self.pack(B.astype(np.float64), origin),
+            np.result_type(A, B),
+        )
 
     def values(self, rows: _Packed, columns: _Packed, dtype: DTypeLike) -> np.ndarray:
         """Those of packed frames as numbers of this type, or an error."""
@@ -905,7 +908,7 @@ class _CodingProblem:
         self.shape = len(X), len(D)
         self.dtype = np.result_type(X.dtype, D.dtype)
 
-    def grams(self):
+    def grams(self) -> tuple[np.ndarray, np.ndarray]:
         """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
         atoms, tied_atoms = _bases_of_sets(self.D, self.kernel, self.p)
         queries, tied = _bases_of_sets(self.X, self.kernel, self.p)

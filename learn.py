@@ -596,17 +596,19 @@ def class_dictionaries(
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X), "y", "samples")
     weights = check_weights(sample_weight, len(X))
-    if not hasattr(atoms_per_class, "keys"):
-        atoms_per_class = dict.fromkeys(classes, atoms_per_class)
+    asked: Any = (
+        atoms_per_class
+        if hasattr(atoms_per_class, "keys")
+        else dict.fromkeys(classes, atoms_per_class)
+    )
     for label in classes:
-        if label not in atoms_per_class:
+        if label not in asked:
             raise ValueError(
                 "atoms_per_class must have an entry for each class of y, got none for "
                 f"{label}"
             )
     counts = [
-        core.check_integer(atoms_per_class[label], "atoms_per_class", 1)
-        for label in classes
+        core.check_integer(asked[label], "atoms_per_class", 1) for label in classes
     ]
     found = {}
     for c, count in enumerate(counts):

@@ -107,8 +107,9 @@ def projected_codes(
     n_neighbors = core.check_integer(
         min(5, N) if n_neighbors is None else n_neighbors, "n_neighbors", 1, N
     )
-    if init is not None:
-        init = core.dense_codes(core.check_codes(init, n, N, "init"))
+    first = (
+        None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
+    )
     rules = _Rules(
         lam,
         core.check_flag(positive, "positive"),
@@ -124,7 +125,7 @@ def projected_codes(
     K_dd = core.bases_gram(D.astype(np.float64, copy=False))
     for tile in core.query_tiles(n, N):
         K_xd = _grams_one_by_one(X[tile], atoms)
-        given = [] if init is None else [init[tile]]
+        given = [] if first is None else [first[tile]]
         starts = _starts(K_xd, p, K_dd, rules, n_neighbors, given)
 
         def solve(block):

@@ -553,7 +553,7 @@ class _Statistics:
         self.matrices = np.zeros((N, d if exact else 0, d), atoms.dtype)
         self.units = np.zeros(N)
         self.new = np.zeros(())
-        self.worst: Any = None
+        self.worst = None
 
     # ---------------------------------------------------------------------- what comes in
 

@@ -263,7 +263,7 @@ class Search:
             unknown = [name for name in names if self._n_known(name) <= f]
             if f > 0 and unknown and time.perf_counter() > end:
                 break
-            done: list = []
+            done = []
             for name in names:
                 if f == 0 and done and name in unknown and time.perf_counter() > end:
                     continue
@@ -508,7 +508,7 @@ def _lines_through(candidate):
         yield *others, p, first, *rest
 
 
-def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
+def alike(shares: Mapping[Any, np.ndarray], within: float = 1) -> list:
     """The candidates {candidate: (n,)} that are as good as the best; the best first.
 
     shares is that of a Choice. A candidate is as good if its mean share is at most

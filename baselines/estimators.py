@@ -706,9 +706,12 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
         X = self.check_input(X)
-        if self.method == "intrinsic":
-            return tangent.intrinsic_codes(X, self.components_, self.lam)
-        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+        code: Any = (
+            tangent.intrinsic_codes
+            if self.method == "intrinsic"
+            else partial(tangent.log_euclidean_codes, base=self.base_)
+        )
+        return code(X, self.components_, self.lam)
 
 
 # ------------------------------------------------------------------------------- videos
