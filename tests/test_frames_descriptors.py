@@ -181,6 +181,8 @@ def test_lbp_of_known_images():
     that a corner reaches changes with it.
     """
     flat = np.full((1, 11, 11), 5, np.uint8)
+    ramp = np.tile(np.arange(9.0), (1, 9, 1))  # without the last pattern
+    assert lbp(ramp, method="default").shape == (1, 256)
     assert lbp(flat).max() == 1 and lbp(flat, n_points=4, method="default")[0, 15] == 1
     changed = flat.copy()
     changed[0, :2, :2] = 9

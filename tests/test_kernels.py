@@ -152,6 +152,18 @@ def test_gaussian_keeps_near_frames_apart(seed, dtype, offset, gamma):
     )
 
 
+def test_sets_far_from_the_origin_are_compared_as_near_it():
+    """Numbers of few bits, so that moving them by 2^27 is exact."""
+    rng = np.random.default_rng(0)
+    sets = [rng.integers(-16, 17, (n, 4)) / 8 for n in (6, 9, 5)]
+    away = [frames + 2.0**27 for frames in sets]
+    X = [np.linalg.qr(rng.standard_normal((len(frames), 2)))[0] for frames in sets]
+    near, far = (
+        kernels.kernel_grams(some, [X], [rbf(0.1)])[0] for some in (sets, away)
+    )
+    assert error(far, near) <= 1e-6
+
+
 def test_gaussian_at_its_ends():
     A = np.array([[0.0, 0.0], [1.0, 0.0], [1e-3, 0.0]])
     assert np.array_equal(rbf(1e9)(A, A), np.eye(3))
@@ -317,6 +329,11 @@ def test_a_huge_gamma_makes_sets_orthogonal():
     sets = sets_of(0, [4, 5, 6])
     A = [np.eye(len(frames), 4) for frames in sets]
     assert np.array_equal(kernel_gram(sets, A, kernel=rbf(1e9)), 4 * np.eye(3))
+
+
+def test_frames_whose_squares_leave_float64_are_refused():
+    with pytest.raises(ValueError, match=r"^sets\[1\] must have entries up to 1e.140"):
+        kernels.Lift("rbf", 1).fit([np.eye(3), 1e150 * np.eye(3)])
 
 
 def test_an_indefinite_kernel_is_an_error():

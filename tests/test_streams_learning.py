@@ -125,6 +125,13 @@ def test_statistics_fade_by_a_power_of_the_share_of_a_batch(forgetting):
     )
 
 
+def test_an_update_after_the_end_of_a_fit_has_nothing_to_move():
+    learner = streams.OnlineGDL(3, lam=50.0, rng=0)  # all codes are 0
+    learner.collect(core.random_subspaces(20, 8, 2, rng=0))
+    atoms = learner.fit([]).atoms
+    assert np.array_equal(learner.update().atoms, atoms) and learner.weight == 0
+
+
 def test_a_cost_counts_what_was_collected_before_the_update():
     D = SMALL[:3]
     stream = streams.OnlineGDL(3, 0.2, init=D).collect(SMALL[3:9]).collect(SMALL[9:])
