@@ -984,8 +984,7 @@ class SparseCoding(
         if not self.positive and not path.all():  # least squares, where lam is 0
             inverse = np.linalg.pinv(K, N * np.finfo(dtype).eps, hermitian=True)
         codes = None if self.sparse_output else np.empty((len(path), n, N), dtype)
-        # of each block, the codes for each lambda; vstack takes one block or more
-        sparse = [[scipy.sparse.csr_array((0, N), dtype=dtype)] * len(path)]
+        sparse = []  # of each block, the codes for each lambda
         gap = np.empty((n, len(path)))
         n_iter = np.empty(gap.shape, np.int64)
         curvature = [0.0]  # the least that each block met
@@ -1032,12 +1031,15 @@ class SparseCoding(
                 codes[:, rows] = Y
 
             # an eighth of the queries, unless that is so few that threads do not pay
-            share = max(-(-len(k_tile) // 8), 2**12 // N)
-            block = max(1, min(512, 2**15 // N, share))
-            sparse += run_blocks(solve, len(k_tile), block)
+            block = min(512, 2**15 // N, max(-(-len(k_tile) // 8), 2**12 // N))
+            sparse += run_blocks(solve, len(k_tile), max(1, block))
         _warn_unless_optimal(gap.T, self.tol * norm2, self.max_iter, min(curvature))
         if self.sparse_output:
-            codes = [scipy.sparse.vstack(blocks, "csr") for blocks in zip(*sparse)]
+            # vstack takes one block or more
+            codes = [
+                scipy.sparse.vstack(blocks, "csr", dtype)
+                for blocks in zip([scipy.sparse.csr_array((0, N))] * len(path), *sparse)
+            ]
         found = SparseCodes(codes, gap.T, n_iter.T)
         if self.lam.ndim == 0:
             found = SparseCodes(*(each[0] for each in found))
@@ -1840,19 +1842,21 @@ def _sum_parts(K, products, codes, atoms, starts, explains, parts, sums):
     are those of class c. sums (n, C) are -inf where the code has none of them.
     """
     mine = np.empty(len(atoms), np.int64)
+    share = np.empty(len(atoms))
     for i in range(len(codes)):
         y = codes[i]
         for c in range(len(starts) - 1):
             count = 0  # atoms of the class in the code
             for j in atoms[starts[c] : starts[c + 1]]:
                 mine[count] = j
+                share[count] = y[j]
                 count += y[j] != 0
             total = 0.0
             for j in mine[:count]:
                 if explains:
                     rest = 2.0 * products[i, j]
-                    for b in mine[:count]:
-                        rest -= K[j, b] * y[b]
+                    for b in range(count):
+                        rest -= K[j, mine[b]] * share[b]
                     parts[i, j] *= rest
                 total += parts[i, j]
             sums[i, c] = total if count else -np.inf
@@ -1988,8 +1992,9 @@ def weighted_mean(X, weights):
     used = np.flatnonzero(weights)
     d, p = X.shape[1:]
     Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
-    scale = np.abs(weights).max(initial=1e-300)
-    w = np.repeat(weights[used] / scale, p).astype(X.dtype)  # (m p,)
+    w = np.repeat(  # (m p,)
+        weights[used] / np.abs(weights).max(initial=1e-300), p
+    ).astype(X.dtype)
     if min(d, Z.shape[1]) > 2000 and p < d // 8:
         return _leading_by_lanczos(Z, w, p)
     if Z.shape[1] + p >= d:
