@@ -7,7 +7,7 @@
 #             dead links, and leaves the pictures of README and guide in docs/pictures
 # make stress hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles of
 #             coding, learning and methods: tests/stress, then all tests of the suite that draw
-#             their problems, many times; twelve minutes; SEED=1 draws others
+#             their problems, many times; six minutes; SEED=1 draws others
 #
 # All use .venv, which this file owns. They create it once, and again after setup.cfg changes, with
 # what make demo needs; the others add what they need.
