@@ -1745,11 +1745,11 @@ def _dependent_codes(K, k, ridges, tol, indices):
 
 def _check_finite_codes(codes, first=0):
     """ValueError unless codes (..., n, N), of queries from first on, are finite."""
-    bad = np.argwhere(~np.isfinite(codes))
-    if len(bad):
+    if not math.isfinite(max_abs(codes)):
+        bad = np.argwhere(~np.isfinite(codes))[0]
         raise ValueError(
-            f"codes must be finite, got {codes[tuple(bad[0])]} for query "
-            f"{first + bad[0, -2]}: K_dd must be positive semidefinite, and lam or reg"
+            f"codes must be finite, got {codes[tuple(bad)]} for query "
+            f"{first + bad[-2]}: K_dd must be positive semidefinite, and lam or reg"
             " large enough for it"
         )
 
