@@ -4,6 +4,7 @@ toolkit's own files, and where Python exchanges handlers of signals. No clock de
 
 import copy
 import functools
+import gc
 import json
 import os
 import shutil
@@ -74,6 +75,10 @@ class Interrupter:
             sys.settrace(tracing)
             left = signal.signal(signal.SIGINT, before)
             sys.setprofile(profiling)
+            # what is half open ends here, where nobody hears it: elsewhere its error
+            # would be told while Python parses, which 3.11 cannot bear
+            forget_frames(raised)
+            gc.collect(1)
             sys.unraisablehook = told
         assert left == self.handle, f"the handler of SIGINT became {left}"
         return raised
@@ -104,6 +109,13 @@ class Interrupter:
             signal.raise_signal(signal.SIGINT)
 
 
+def forget_frames(error):
+    """Let go of what tracebacks keep: files of the call, open archives."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
+
+
 # ------------------------------------------------------------------------- what commits
 
 # start(): what a call begins with; call(thing); check(thing, error): it is as before
@@ -124,10 +136,7 @@ def interrupt_subject(subject, interrupt_call):
     if error is not None:
         if not isinstance(error, KeyboardInterrupt):
             raise error
-        part = error
-        while part is not None:  # tracebacks keep files of the call open
-            part.__traceback__ = None
-            part = part.__context__
+        forget_frames(error)
     subject.check(thing, error)
 
 

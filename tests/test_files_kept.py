@@ -237,8 +237,6 @@ def test_runs_that_write_one_path_at_once_and_a_kill_leave_whole_files(tmp_path)
     assert re.fullmatch(r"file\.[0-9a-f]{8}\.unfinished", left)
 
 
-# of open archives
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_at_any_step_of_a_write_leaves_no_other_file(tmp_path, monkeypatch):
     path = tmp_path / "scores"
 

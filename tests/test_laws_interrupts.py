@@ -23,8 +23,6 @@ def small(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:interrupted")
-# of open archives
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", interrupts.NAMES)
 def test_what_ctrl_c_leaves_is_as_before_the_call_or_as_after_it(name, small):
     subject = interrupts.subject(name)
