@@ -631,12 +631,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
                 "fit with the Gram matrix of all samples"
             )
         X = self.check_input(X)
-        of_atoms = core.squared_norm(self.atoms_)
-        if len(X) and core.squared_norm(X) != of_atoms:
+        of_atoms, of_X = map(core.squared_norm, (self.atoms_, X))
+        if len(X) and of_X != of_atoms:
             raise ValueError(
-                f"X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
-                f"{of_atoms}: p of bases, 1 of weighted ones, got "
-                f"{core.squared_norm(X)}"
+                "X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
+                f"{of_atoms}: p of bases, 1 of weighted ones, got {of_X}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
         atoms = checks.joined([self.atoms_, X])

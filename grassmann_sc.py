@@ -1078,7 +1078,7 @@ def sparse_coding(
 
 def _checked_start(y, K, k, lam, positive):
     """Codes y (t, N) to start from, 0 where that costs less than y, or y overflows."""
-    y = np.maximum(y, 0) if positive else y.astype(np.float64)
+    y = (np.maximum(y, 0) if positive else y).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = (y * (y @ K - 2 * k)).sum(axis=1) + lam * np.abs(y).sum(axis=1)
     return np.where((cost <= 0)[:, None], y, 0)

@@ -620,8 +620,8 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p):
     ]
     A = [np.ascontiguousarray(A_k, np.float64) for A_k in A]
     B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
-    # the mean of all frames
-    origin = sum(A.sum(axis=0, dtype=np.float64) for A in Y.frames) / max(Y.total, 1)
+    total = sum(frames.sum(axis=0, dtype=np.float64) for frames in Y.frames)
+    origin = total / max(Y.total, 1)  # the mean of all frames
     side = TILE_SIDE // 2 if symmetric else TILE_SIDE  # less work below the diagonal
     for columns in checks.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]

@@ -200,8 +200,8 @@ def plot_angles_pair(
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
     texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
-    room = 0.8 * _size_in_points(ax)[0] / len(angles)
-    if max(map(len, texts)) * CHAR_WIDTH * FONT < room:
+    width = 0.8 * _size_in_points(ax)[0] / len(angles)
+    if max(map(len, texts)) * CHAR_WIDTH * FONT < width:
         for i, (angle, text) in enumerate(zip(angles, texts), start=1):
             ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
     ax.set(

@@ -630,7 +630,7 @@ class _Statistics:
         core.run_blocks(add, N, max(1, min(8, N // 4)))
 
     def _add_part(self, r, Z, w):
-        """Put Z and w behind the used rows of atom r, and make room where none is left."""
+        """Put Z and w behind the used rows of atom r, and free rows where none is left."""
         known, v = _used_rows(self.rows[r], self.sizes[r])
         end = len(v) + len(w)
         if end > len(self.sizes[r]):

@@ -13,7 +13,7 @@ import math
 import time
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -237,11 +237,10 @@ class Search:
 
     def _n_known(self, name):
         """The number of folds of which all answers of a candidate were computed."""
-        return next(
-            f
-            for f in count()
-            if any((predict, name, f) not in self.known for predict in self.predicts)
-        )
+        n = 0
+        while all((predict, name, n) in self.known for predict in self.predicts):
+            n += 1
+        return n
 
     def _candidate(self, K, name):
         if hasattr(K, "parts"):

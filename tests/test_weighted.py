@@ -482,12 +482,9 @@ def test_a_stream_takes_batches_of_unlike_ranks(tmp_path):
 def test_more_weighted_subspaces_of_any_rank_are_taken_and_no_bases():
     X = samples(np.random.default_rng(0), 12)
     y = np.arange(12) % 3
-    few = (
-        X[8:, :, : X.shape[2] - 1]
-        / np.sqrt(np.linalg.norm(np.square(X[8:, :, :-1]).sum(axis=1), axis=1))[
-            :, None, None
-        ]
-    )
+    few = X[8:, :, :-1]
+    norm = np.linalg.norm(np.square(few).sum(axis=1), axis=1)
+    few = few / np.sqrt(norm)[:, None, None]
     whole = np.concatenate([X[:8], np.pad(few, ((0, 0), (0, 0), (0, 1)))])
     model = estimators.CodingClassifier().fit(X[:8], y[:8])
     model.partial_fit(few, y[8:])
