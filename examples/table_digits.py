@@ -212,10 +212,10 @@ def main(asked=None):
         for name, accuracy, seconds, _ in found:
             scores.setdefault(name, []).append((accuracy, seconds))
         if i == 1:
-            heads = "".join(f"{short(name):>9}" for name in scores)
+            heads = "".join(f"{short(name):>10}" for name in scores)
             print("\nSets of three handwritten digits, every method, accuracy in %:")
             print(f"{'':15}{heads}")
-        told = "".join(f"{accuracy:9.1f}" for _, accuracy, *_ in found)
+        told = "".join(f"{accuracy:10.1f}" for _, accuracy, *_ in found)
         print(f"split {i:2} of {len(SEEDS)}:{told}", flush=True)
     print(
         f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
