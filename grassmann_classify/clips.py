@@ -106,15 +106,18 @@ def in_both(first, second):
     return found
 
 
+def progress_bar(n_clips, what=None):
+    """checks.progress_bar over so many clips, if what is named and tqdm is installed."""
+    shown = what is not None and importlib.util.find_spec("tqdm") is not None
+    return checks.progress_bar(shown, total=n_clips, desc=what, unit="clip")
+
+
 def threaded(job, items, what=None):
-    """[job(item), ...], with a progress bar if what is named and tqdm is installed."""
+    """[job(item), ...] by threads, with a progress_bar if what is named."""
     pool = ThreadPoolExecutor(core.thread_count())
     try:
         done = []
-        shown = what is not None and importlib.util.find_spec("tqdm") is not None
-        with checks.progress_bar(
-            shown, total=len(items), desc=what, unit="clip"
-        ) as move:
+        with progress_bar(len(items), what) as move:
             for result in pool.map(job, items):
                 done.append(result)
                 move(1)

@@ -68,7 +68,7 @@ def _grown(points, more, new):
 def _new_sets(model, points, names):
     """Indices of the points that the Model has not yet; warns of the others."""
     n = len(model.labels)
-    found = copies(*_joined(model.points, points))
+    found = copies(_joined(model.points, points))
     found = [one for one in found if one.i < n <= one.j]
     whole = {one.j - n for one in found if one.same}
     near = [one for one in found if one.j - n not in whole]
@@ -91,12 +91,11 @@ def _new_sets(model, points, names):
 
 
 def _joined(points, more):
-    """Both as what copies takes: (bases, None) or (None, rows)."""
+    """Both as copies takes them: subspaces in an array, or a list of rows."""
     if isinstance(points, np.ndarray):
         more = more.astype(points.dtype, copy=False)
-        return checks.joined([points, more]), None
-    rows = [one.reshape(len(one), -1) for one in of_one_type([*points, *more])]
-    return None, rows
+        return checks.joined([points, more])
+    return [rows.reshape(len(rows), -1) for rows in of_one_type([*points, *more])]
 
 
 def _names_apart(model, collection, new):

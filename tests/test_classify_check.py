@@ -17,7 +17,6 @@ from grassmann_classify.check import (
 )
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.clusters import clusters_of
-from grassmann_classify.copies import Copy, across, copies
 from grassmann_classify.folder import OURS
 from grassmann_classify.reasons import of_class
 from grassmann_classify.sets import Inputs
@@ -46,10 +45,6 @@ def collection_of(sets, label, **more):
         for i, (rows, c) in enumerate(zip(sets, label))
     ]
     return build_all(made, Recipe(4), keep_rows=True)._replace(**more)
-
-
-def copies_in(collection):
-    return copies(collection.X, collection.sets, collection.clip)
 
 
 def checked(folder, data, *arguments):
@@ -182,40 +177,6 @@ def test_two_suspects_that_accuse_each_other_are_named_once(tmp_path, capsys):
     assert words in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_copies_are_the_same_nearly_the_same_or_share_frames():
-    sets, label = sets_of()
-    rng = np.random.default_rng(5)
-    sets[9] = sets[2]  # of another class
-    sets[20] = sets[21].round() + rng.uniform(-0.5, 0.5, sets[21].shape)
-    sets[30] = np.concatenate([sets[29][3:], sets[30][:3]])
-    found = copies_in(collection_of(sets, label))
-    assert [(one.i, one.j) for one in found] == [(2, 9), (20, 21), (29, 30)]
-    assert [one.why for one in found] == [
-        "10 of 10 frames are the same",
-        "nearly the same subspace",
-        "7 of 10 frames are the same",
-    ]
-    assert [one.same for one in found] == [True, False, False]
-    without = copies_in(collection_of(sets, label)._replace(sets=None))
-    assert [(one.i, one.j) for one in without][:2] == [(2, 9), (20, 21)]
-    assert (without[0].why, without[0].same) == ("the same subspace", True)
-    of_rows = copies(sets=collection_of(sets, label).sets)
-    assert [(one.i, one.j) for one in of_rows] == [(2, 9), (29, 30)]
-    # sets of one clip
-    clip = np.arange(len(sets))
-    clip[9] = 2
-    of_one = copies_in(collection_of(sets, label, clip=clip))
-    assert [(one.i, one.j) for one in of_one] == [(20, 21), (29, 30)]
-
-
-def test_a_frame_that_many_sets_hold_makes_no_copies():
-    sets, label = sets_of()
-    for rows in sets:
-        rows[:6] = 0.0
-    found = copies_in(collection_of(sets, label))
-    assert not [one for one in found if "frames" in one.why]
-
-
 def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
     sets, label = sets_of()
     sets[3] = sets[2]
@@ -225,9 +186,6 @@ def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
     told = capsys.readouterr()
     assert "1 pair of copies are in both parts of a split" in told.out + told.err
     assert "as set 2 and set 3" in told.out + told.err
-    found = [Copy(2, 3, "", True), Copy(2, 4, "", True), Copy(1, 4, "", True)]
-    pairs = [(np.array([0, 2]), np.array([1, 3])), (np.array([4]), np.array([1]))]
-    assert across(found, pairs) == [found[0], found[2]]
 
 
 def test_sets_kept_together_do_not_explain_each_other(tmp_path):
@@ -264,17 +222,6 @@ def test_a_label_that_nothing_else_could_speak_for_is_not_suspect(tmp_path, caps
     assert len(found["suspects"]) == 31
     told = capsys.readouterr().out
     assert "1 label left out: no other set" in told and "set 31:" not in told
-
-
-@pytest.mark.parametrize("p", [3, 4])
-def test_whole_spaces_are_no_copies(p):
-    rng = np.random.default_rng(0)
-    sets = [rng.standard_normal((8, 4)) for _ in range(12)]
-    sets[5] = sets[7] * 2
-    collection = collection_of(sets, np.arange(12) % 2)
-    X = np.stack([core.orthonormalize(rows[:p].T) for rows in sets])
-    found = copies_in(collection._replace(X=X))
-    assert [(one.i, one.j) for one in found] == [(5, 7)]
 
 
 # ---------------------------------------------------------------------------- clusters

@@ -1,19 +1,24 @@
 """What counts as a copy at each bound; what may speak against a label."""
 
+import csv
+import re
+import shutil
+
 import numpy as np
 import pytest
 
-from grassmann_classify.building import build_all
-from grassmann_classify.check import suspects_among
-from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.copies import COMMON, Copy, copies, copies_of
-from grassmann_classify.model import inputs_for
-from grassmann_classify.settings import Settings
+import grassmann_sc as core
+from grassmann_classify.__main__ import main
+from grassmann_classify.copies import COMMON, Copy, across, copies
 
 
 def rows(*numbers):
     """A set of rows, each told by its number."""
     return np.array([[number, number**2, 1.0] for number in numbers])
+
+
+def pairs_of(points, *more):
+    return [(pair.i, pair.j) for pair in copies(points, *more)]
 
 
 @pytest.mark.parametrize(
@@ -29,115 +34,158 @@ def rows(*numbers):
 def test_sets_that_share_half_of_the_frames_of_the_shorter_are_copies(
     first, second, shared
 ):
-    found = copies(sets=[rows(*first), rows(*second)])
+    pairs = copies([rows(*first), rows(*second)])
     shorter = min(len(first), len(second))
     why = f"{shared} of {shorter} frames are the same"
-    assert found == ([Copy(0, 1, why, False)] if shared else [])
+    assert pairs == ([Copy(0, 1, why, False)] if shared else [])
 
 
 def test_frames_that_many_sets_hold_tell_of_no_copy():
     """As a black frame; up to COMMON sets they do."""
     for n in (COMMON, COMMON + 1):
-        found = copies(sets=[rows(0, i + 1) for i in range(n)])
-        assert len(found) == (n * (n - 1) / 2 if n == COMMON else 0)
+        pairs = copies([rows(0, i + 1) for i in range(n)])
+        assert len(pairs) == (n * (n - 1) / 2 if n == COMMON else 0)
 
 
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
     sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
-    assert all(one.same for one in copies(sets=sets)) and len(copies(sets=sets)) == 3
-    assert [one[:2] for one in copies(sets=sets, clip=[0, 0, 1])] == [(0, 2), (1, 2)]
+    assert [pair.same for pair in copies(sets)] == 3 * [True]
+    assert pairs_of(sets, [0, 0, 1]) == [(0, 2), (1, 2)]
 
 
-def videos(n=12, seed=0):
-    """Sets of twelve frames of 100 pixels: a strong look, faint noise of its own."""
-    rng = np.random.default_rng(seed)
-    return [
-        rng.standard_normal((12, 3)) @ rng.standard_normal((3, 100))
-        + 0.02 * rng.standard_normal((12, 100))
-        for _ in range(n)
-    ]
-
-
-def pairs_of(sets, **more):
-    clips = [Clip(f"{i}", i % 2, None, [one]) for i, one in enumerate(sets)]
-    made = build_all(clips, Recipe(10, fewer=True), keep_rows=True)
-    return [one[:2] for one in copies_of(made._replace(**more))]
-
-
-def test_a_set_that_was_encoded_again_is_a_copy():
-    """Its faint directions are others; without their weights it would be missed."""
-    sets = videos()
-    rng = np.random.default_rng(1)
-    sets.append(sets[4] + 0.05 * rng.standard_normal((12, 100)))
-    assert pairs_of(sets) == [(4, 12)]
-    assert pairs_of(sets, spectra=None) == []
-
-
-def noisy_films(n=12, side=64):
-    """Sets of twelve smooth frames with noise in each pixel, and the same without it."""
+def films(n=12, side=64):
+    """Films of twelve smooth frames (n, 12 * side^2), with noise in each pixel and without."""
     rng = np.random.default_rng(5)
-    films = []
+    pairs = []
     for _ in range(n):
         looks = rng.standard_normal((3, 8, 8)).repeat(side // 8, 1).repeat(side // 8, 2)
-        clean = np.tensordot(rng.standard_normal((12, 3)), looks, 1)
-        films.append((clean + rng.standard_normal(clean.shape), clean))
-    return films
+        clean = np.tensordot(rng.standard_normal((12, 3)), looks, 1).reshape(12, -1)
+        pairs.append((clean + rng.standard_normal(clean.shape), clean))
+    return [[*sets] for sets in zip(*pairs)]
 
 
-def test_an_encoder_that_removes_noise_hides_no_copy():
-    films = noisy_films()
-    sets = [noisy for noisy, _ in films] + [films[4][1]]
-    assert pairs_of(sets) == [(4, 12)]
-    assert pairs_of([one.reshape(12, -1) for one in sets]) == []  # no images
+def test_an_encoder_that_changes_every_pixel_hides_no_copy():
+    noisy, clean = films()
+    sets = [*noisy, clean[4]]
+    assert copies(sets, None, (64, 64)) == [
+        Copy(4, 12, "nearly the same images", False)
+    ]
+    assert copies(sets) == []  # vectors: equal ones alone are copies
+    assert copies(sets, [*range(12), 4], (64, 64)) == []
 
 
-def test_images_whose_blocks_have_no_mean_are_looked_at_as_they_are():
-    rng = np.random.default_rng(0)
-    flat = np.kron(rng.standard_normal((4, 16, 16)), [[[1, -1], [-1, 1]]])
-    sets = [*rng.standard_normal((6, 4, 32, 32)), flat, 2 * flat]
-    assert pairs_of(sets) == [(6, 7)]
+def test_equal_frames_are_said_before_alike_images():
+    noisy, _ = films()
+    (pair,) = copies([*noisy, noisy[3][::-1]], None, (64, 64))
+    assert pair == Copy(3, 12, "12 of 12 frames are the same", True)
 
 
-def test_sets_before_one_background_are_no_copies():
+def test_images_before_one_background_are_no_copies():
     """More than half are of other scenes; those of one scene are alike one another."""
     rng = np.random.default_rng(2)
-    scene = 20 * rng.standard_normal(100)
-    sets = [scene + one for one in videos(6, seed=3)]
-    sets += videos(9, seed=4)
-    assert pairs_of(sets) == []
-    sets[2] = sets[1] + 0.05 * rng.standard_normal((12, 100))
-    assert pairs_of(sets) == [(1, 2)]
+    noisy, _ = films(15)
+    scene = 20 * rng.standard_normal((8, 8)).repeat(8, 0).repeat(8, 1).ravel()
+    sets = [scene + rows if i < 6 else rows for i, rows in enumerate(noisy)]
+    assert copies(sets, None, (64, 64)) == []
+    sets[2] = sets[1] + 0.3 * rng.standard_normal(sets[1].shape)
+    assert pairs_of(sets, None, (64, 64)) == [(1, 2)]
 
 
-def test_more_copies_of_one_set_do_not_hide_one_another():
-    sets = videos()
-    sets += [sets[0] + 1e-3 * np.eye(12, 100) * k for k in (1, 2)]
-    assert pairs_of(sets) == [(0, 12), (0, 13), (12, 13)]
+def test_blank_images_and_two_alone_are_no_copies():
+    noisy, _ = films(4)
+    blank = [np.zeros((n, 64 * 64)) for n in (2, 3)]
+    assert copies([*noisy, blank[0]], None, (64, 64)) == []
+    assert pairs_of(blank, None, (64, 64)) == [(0, 1)]  # the frame of both is the same
+    assert copies(noisy[:2], None, (64, 64)) == copies(noisy[:1], None, (64, 64)) == []
 
 
-@pytest.mark.parametrize("d", [3, 6])
-def test_of_many_sets_in_few_dimensions_some_are_near_by_chance(d):
-    """As windows of three channels; one with a trace of noise is a copy all the same."""
+@pytest.mark.parametrize("side", [4, 8, 16])
+def test_of_many_small_images_none_is_near_by_chance(side):
     rng = np.random.default_rng(0)
-    sets = [rng.standard_normal((2, d)) for _ in range(600)]
-    assert pairs_of(sets) == []
-    sets.append(sets[4] + 1e-6 * rng.standard_normal((2, d)))
-    assert pairs_of(sets) == [(4, 600)]
+    sets = [*rng.standard_normal((600, 2, side**2))]
+    assert copies(sets, None, (side, side)) == []
 
 
-def suspects_of(sets, labels, groups=None):
-    groups = groups or [None] * len(sets)
-    clips = [
-        Clip(f"{i}", *of, [one])
-        for i, (one, *of) in enumerate(zip(sets, labels, groups))
-    ]
-    collection = build_all(clips, Recipe(1), keep_rows=True)
-    settings = Settings(kernels=False, lam=[0.1], p=[1])
-    inputs = inputs_for(collection, Recipe(1), settings)
-    return suspects_among(collection, inputs, settings)
+def test_of_many_sets_in_few_dimensions_none_is_a_copy_that_is_not_equal():
+    """As windows of three channels, whose subspaces are near by chance."""
+    rng = np.random.default_rng(0)
+    sets = [*rng.standard_normal((600, 2, 3))]
+    assert copies(sets) == []
+    X = np.stack([core.orthonormalize(rows.T)[:, :1] for rows in sets])
+    assert copies(X) == copies(X.astype(np.float32)) == []
 
 
-def test_what_explains_nothing_is_not_explained_by_itself():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d, p", [(4, 3), (4, 4), (30, 5)])
+def test_subspaces_are_copies_if_they_are_equal_in_any_basis(d, p, dtype):
+    """Of dimension d all are equal: their first d - 1 columns count."""
+    rng = np.random.default_rng(0)
+    X = core.random_subspaces(12, d, p, rng)
+    k = min(p, d - 1)
+    X[5, :, :k] = X[7, :, :k] @ np.linalg.qr(rng.standard_normal((k, k)))[0]
+    assert copies(X.astype(dtype)) == [Copy(5, 7, "the same subspace", True)]
+    assert copies(X.astype(dtype), [0] * 12) == []
+    near = X.copy()
+    near[5] = core.orthonormalize(X[7] + 0.01 * rng.standard_normal((d, p)))
+    assert copies(near.astype(dtype)) == []
+
+
+def test_sets_of_one_channel_span_one_line_and_are_no_copies():
+    assert copies(np.ones((12, 1, 1))) == []
+
+
+def test_copies_across_a_split_train_on_one_side_and_are_tested_on_the_other():
+    pairs = [Copy(2, 3, "", True), Copy(2, 4, "", True), Copy(1, 4, "", True)]
+    splits = [(np.array([0, 2]), np.array([1, 3])), (np.array([4]), np.array([1]))]
+    assert across(pairs, splits) == [pairs[0], pairs[2]]
+    assert across([], splits) == []
+
+
+# ------------------------------------------------------------------------ the commands
+
+
+def test_noise_of_one_channel_is_no_copy_and_a_file_that_lies_there_twice_is(
+    tmp_path, capsys, monkeypatch
+):
+    """Twelve series had 66 pairs of copies, because all span the same line."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        (tmp_path / "data" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        np.save(f"data/{'ab'[i % 2]}/{i:02}.npy", rng.standard_normal((20, 1)))
+    plain = ["--no-pictures", "--recipe", "plain", "--p", "1"]
+    usual = [*plain, "--no-kernels", "--methods", "nearest", "--repeats", "2"]
+    main(["check", "data", *plain])
+    main(["compare", "data", *usual])
+    printed = capsys.readouterr()
+    assert "0 pairs of copies\n" in printed.out
+    assert "accuracy too high" not in printed.out + printed.err
+    shutil.copy("data/a/00.npy", "data/b/again.npy")
+    main(["check", "data", *plain])
+    main(["compare", "data", *usual])
+    printed = capsys.readouterr()
+    words = (
+        "1 pair of copies:\n  a/00.npy and b/again.npy: 20 of 20 frames are the same"
+    )
+    assert words in printed.out
+    assert "1 pair of copies are in both parts of a split" in printed.err
+
+
+def suspects_of(folder, sets, labels, **more):
+    """{clip: the clips that speak for another label}, by the command."""
+    offset = np.cumsum([0, *map(len, sets)])
+    arrays = {"frames": np.concatenate(sets), "offset": offset, "label": labels}
+    np.savez(folder / "sets.npz", **arrays, **more)
+    usual = ["--p", "1", "--lam", "0.1", "--recipe", "plain", "--no-pictures"]
+    main(["check", str(folder / "sets.npz"), "--out", str(folder / "out"), *usual])
+    (table,) = folder.glob("out*/suspects.csv")
+    with open(table, newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    shutil.rmtree(table.parent)
+    return {row["clip"]: re.findall(r"set \d+", row["because"]) for row in rows}
+
+
+def test_what_explains_nothing_is_not_explained_by_itself(tmp_path):
     """A clip whose frames are orthogonal to those of all others has a zero code."""
     rng = np.random.default_rng(0)
     looks = np.eye(2, 8)
@@ -146,13 +194,13 @@ def test_what_explains_nothing_is_not_explained_by_itself():
         for i in range(10)
     ]
     sets.append(rng.random((3, 1)) * np.eye(1, 8, 7))
-    found = suspects_of(sets, [*"ab"] * 5 + ["a"])
-    assert found.reasons[10] == [] and found.because[10] == ""
-    assert all(i != j for i, of in enumerate(found.reasons) for j, _ in of)
-    assert any(found.reasons[:10])
+    because = suspects_of(tmp_path, sets, [*"ab"] * 5 + ["a"])
+    assert because["set 10"] == []
+    assert all(name not in others for name, others in because.items())
+    assert len(because) == 11 and any(because.values())
 
 
-def test_nothing_of_its_own_group_speaks_against_a_label():
+def test_nothing_of_its_own_group_speaks_against_a_label(tmp_path):
     """Each person has a look; one of their clips has the label of the others."""
     rng = np.random.default_rng(1)
     person = np.arange(24) // 4
@@ -162,10 +210,11 @@ def test_nothing_of_its_own_group_speaks_against_a_label():
     ]
     labels = np.array(["a", "b"])[person % 2]
     labels[::4] = np.array(["b", "a"])[person[::4] % 2]
-    alone = suspects_of(sets, labels)
-    kept = suspects_of(sets, labels, [f"person {p}" for p in person])
-    for found, within in ((alone, True), (kept, False)):
+    for more, within in (({}, True), ({"group": person}, False)):
+        because = suspects_of(tmp_path, sets, labels, **more)
         same = [
-            person[i] == person[j] for i, of in enumerate(found.reasons) for j, _ in of
+            person[int(name[4:])] == person[int(other[4:])]
+            for name, others in because.items()
+            for other in others
         ]
         assert same and any(same) == within
