@@ -12,7 +12,7 @@ from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.model import build_both, build_to_add, learn
 from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
-from grassmann_classify.reading import (
+from grassmann_classify.inputs import (
     choose_kernels,
     found_clips,
     labelled_clips,

@@ -90,7 +90,7 @@ def few_kernels(monkeypatch):
     """Small grids of grassmann_classify, where the path from files to answers is what is
     tested.
     """
-    monkeypatch.setattr("grassmann_classify.reading.N_GAMMAS", 3)
+    monkeypatch.setattr("grassmann_classify.inputs.N_GAMMAS", 3)
     monkeypatch.setattr("grassmann_classify.candidates.N_GAMMAS", 3)
     monkeypatch.setattr("grassmann_classify.folds.MOST_REPEATS", 1)
     monkeypatch.setattr("grassmann_classify.baseline_rows.SHARES", [0.9])
