@@ -8,10 +8,6 @@ from grassmann_classify.evaluation import end_of
 from grassmann_classify.folder import same_file
 from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
-from grassmann_classify.messages import plural, tell, to_stderr
-from grassmann_classify.model import build_both, build_to_add, learn
-from grassmann_classify.model_file import is_model, load, save
-from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.inputs import (
     choose_kernels,
     found_clips,
@@ -21,6 +17,10 @@ from grassmann_classify.inputs import (
     read_by,
     recipe_of,
 )
+from grassmann_classify.messages import plural, tell, to_stderr
+from grassmann_classify.model import build_both, build_to_add, learn
+from grassmann_classify.model_file import is_model, load, save
+from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reasons import UNLIKE, any_of, differs, possible_classes
 from grassmann_classify.sheets import save_sheet_of_answers
 from grassmann_classify.spreadsheets import write_rows

@@ -17,10 +17,10 @@ from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import say_kept_together
+from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.points import reader_of
-from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.sheets import save_sheet_of_suspects
 from grassmann_classify.spreadsheets import write_rows

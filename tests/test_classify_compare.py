@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from grassmann_classify import compare, evaluation, reading
+from grassmann_classify import compare, evaluation, inputs
 from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
@@ -137,7 +137,7 @@ def test_frames_are_resampled_and_stacked(tmp_path):
     asked = ["--p", "2", "--resample", "9", "--stack", "3"]
     options = parse(["compare", str(tmp_path), *asked])
     clip = Clip("ramp", "a", None, [ramp])
-    (prepared,) = build(clip, reading.recipe_of(options), keep_rows=True).rows
+    (prepared,) = build(clip, inputs.recipe_of(options), keep_rows=True).rows
     prepared = prepared - np.tile(pattern.ravel(), 3)
     assert prepared.shape == (7, 18)
     assert np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
@@ -319,12 +319,12 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
 
 
 def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_PRODUCTS", 1)
+    monkeypatch.setattr(inputs, "MOST_PRODUCTS", 1)
     main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
     told = capsys.readouterr()
     assert "left out the rows in a kernel's space: Gram matrices take" in told.err
     assert "kgSC" not in told.out and "gSC" in told.out
-    monkeypatch.setattr(reading, "MOST_ROWS", 100)
+    monkeypatch.setattr(inputs, "MOST_ROWS", 100)
     main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
     assert "all frames take more than" in capsys.readouterr().err
 

@@ -13,8 +13,8 @@ from grassmann_classify.building import build_all
 from grassmann_classify.candidates import SURE_OF_RECIPE
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.evaluation import evaluate
-from grassmann_classify.options import parse
 from grassmann_classify.inputs import choice_of
+from grassmann_classify.options import parse
 from grassmann_classify.rows import methods
 from grassmann_classify.settings import Settings
 from grassmann_sc import kernels, tuning
