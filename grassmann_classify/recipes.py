@@ -1,20 +1,28 @@
-"""Recipes to choose from.
+"""Recipes to choose from, and the descriptors that they name.
 
-A recipe is what lies between a clip and its subspace: descriptor, centring, unit
-variance, stacking. Its name is what differs between the candidates, as "LBP, stack 4".
+A recipe is what lies between a clip and its subspace: descriptor, centring, stacking.
+Its name is what differs between the candidates, as "LBP, stack 4".
 """
 
 import importlib.util
 import itertools
 from dataclasses import replace
 
+import numpy as np
+import scipy.linalg
+
+from grassmann_classify.own import describe
 from grassmann_classify.settings import is_own
+from grassmann_sc import checks
 
 STACKS = [1, 4]
 SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
 CELLS = 5  # of HOG, about, along the shorter side
 LBP_GRID = (2, 2)
 PER_FRAME = ("raw", "hog", "lbp")  # descriptors that give a row a frame
+# rows are shortened if there are at most so many, and each of so many times more numbers
+MOST_SHORTENED = 4000
+SHORTER = 4
 
 
 def _fitted_options(features, shape):
@@ -73,3 +81,49 @@ def base_of(recipe):
         unit_variance=False,
         stack=1,
     )
+
+
+def described_by(team, sets, shape, recipes):
+    """{features: the descriptors of all sets} of Recipes, by the processes of a Team.
+
+    Those that are missing failed, or time was up.
+    """
+    found = {}
+    for recipe in recipes:
+        given = sets, shape, recipe
+        rows = [one for _, one in team.each(described_or_why, given, len(sets))]
+        rows = [one for one in rows if isinstance(one, np.ndarray)]
+        if len(rows) == len(sets):
+            found[recipe.features] = rows
+    return found
+
+
+def described_or_why(given, i, seconds):
+    """For a Team: the descriptors of set i of sets, or the error; see described_set."""
+    sets, shape, recipe = given
+    try:
+        yield described_set(sets[i], shape, recipe)
+    except ValueError as error:
+        yield error
+
+
+def described_set(rows, shape, recipe):
+    """The descriptors of raw rows of frames of this shape, by a Recipe."""
+    rows = describe(rows.reshape(-1, *shape), recipe)
+    return rows.astype(np.float32, copy=False) if recipe.single else rows
+
+
+def shortened(sets):
+    """Sets of rows (n_i, n) of the inner products of sets (n_i, d), n rows in all.
+
+    They are the factor L of R = L Q, R being all rows and Q orthogonal, as exact as
+    the rows themselves. The sets as they are where that would win little.
+    """
+    lengths = [len(one) for one in sets]
+    n = sum(lengths)
+    if n > MOST_SHORTENED or SHORTER * n > sets[0].shape[1]:
+        return sets
+    rows = np.concatenate(sets, dtype=np.float64)
+    (upper,) = scipy.linalg.qr(rows.T, overwrite_a=True, mode="r", check_finite=False)
+    turned = upper[:n].T.astype(checks.float_type(*sets), order="C")
+    return np.split(turned, np.cumsum(lengths[:-1]))

@@ -12,10 +12,15 @@ import grassmann_sc as core
 from grassmann_classify import first_tries
 from grassmann_classify.building import built, common_bases, kept_rows, padded
 from grassmann_classify.clips import threaded
-from grassmann_classify.descriptors import described_by, described_set, shortened
 from grassmann_classify.messages import to_stderr
 from grassmann_classify.own import Own
-from grassmann_classify.recipes import PER_FRAME, base_of
+from grassmann_classify.recipes import (
+    PER_FRAME,
+    base_of,
+    described_by,
+    described_set,
+    shortened,
+)
 from grassmann_classify.workers import Team, computed_once
 from grassmann_sc import frames, kernels, subspaces, tuning
 

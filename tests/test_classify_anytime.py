@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 
 from docs.sources import ROOT
-from grassmann_classify import descriptors, evaluation, search
+from grassmann_classify import evaluation, recipes, search
 from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import Collection, Recipe
-from grassmann_classify.descriptors import shortened
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.model import fit
-from grassmann_classify.recipes import recipes_of
+from grassmann_classify.recipes import recipes_of, shortened
 from grassmann_classify.search import ALL_RIGHT
 from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
@@ -277,9 +276,9 @@ def inputs_of(sets, label, **more):
 def test_descriptors_are_made_once_of_each_set(monkeypatch):
     pytest.importorskip("skimage")
     calls = []
-    describe = descriptors.describe
+    describe = recipes.describe
     monkeypatch.setattr(
-        descriptors,
+        recipes,
         "describe",
         lambda clip, recipe: calls.append(recipe.features) or describe(clip, recipe),
     )
@@ -300,7 +299,7 @@ def test_gram_matrices_of_shortened_rows_are_those_of_the_rows(monkeypatch):
     sets, label = clips_of(side=40)
     found = []
     for most in (0, 4000):
-        monkeypatch.setattr(descriptors, "MOST_SHORTENED", most)
+        monkeypatch.setattr(recipes, "MOST_SHORTENED", most)
         inputs = inputs_of(sets, label)
         inputs.compute_kernels("raw, stack 4", [of_sets.kernels.rbf(0.001)])
         grams = [K for K, _ in inputs.kernels.values()]
