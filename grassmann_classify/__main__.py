@@ -2,12 +2,11 @@
 
 import importlib
 import importlib.util
-import shlex
 import signal
 import sys
 
 from grassmann_classify.messages import one_line
-from grassmann_classify.options import INSTALLED, parse
+from grassmann_classify.options import INSTALLED, parse, split
 
 NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
 MODULES = {"add": "answer", "cluster": "clusters", "predict": "answer"}  # of commands
@@ -19,7 +18,6 @@ def main(arguments=None, prog=None):
     arguments = sys.argv[1:] if arguments is None else [*arguments]
     prog = prog or _name()
     options = parse(arguments, prog)
-    options.command = shlex.join([*prog.split(), *arguments])
     missing = [NEEDED[one] for one in NEEDED if importlib.util.find_spec(one) is None]
     if missing:
         names = " ".join(missing)
@@ -33,21 +31,18 @@ def main(arguments=None, prog=None):
         from grassmann_classify.baseline_rows import names_of_rows
         from grassmann_classify.finding import check_apart
         from grassmann_classify.folder import Results
-        from grassmann_classify.own import own
         from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
 
-        if options.methods is not None:
-            names = names_of_rows(options)
+        recipe, settings, paths = split(options)
+        if settings.methods is not None:
+            names = names_of_rows(settings)
             rows = [name for name in names if name not in (PEERS, OURS)]
-            check_asked(options.methods, names if options.name == "compare" else rows)
-            if not any(asked_for(name, options.methods) for name in rows):
+            check_asked(settings.methods, names if options.name == "compare" else rows)
+            if not any(asked_for(name, settings.methods) for name in rows):
                 raise ValueError("--methods must hold rows that vote beside their vote")
-        if options.kernel and not options.model:
-            own(options.kernel)
-        read = (getattr(options, name, None) for name in ("data", "new", "more"))
-        check_apart(options.out, *filter(None, read))
-        with Results(options.out) as out:
-            getattr(module, options.name)(options, out)
+        check_apart(paths.out, *filter(None, (paths.data, paths.new, paths.more)))
+        with Results(paths.out) as out:
+            getattr(module, options.name)(recipe, settings, paths, out)
 
 
 def _name():

@@ -15,7 +15,6 @@ from grassmann_classify.inputs import (
     new_clips,
     read,
     read_by,
-    recipe_of,
 )
 from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.model import build_both, build_to_add, learn
@@ -27,40 +26,41 @@ from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import checks, files
 
 
-def predict(options, out):
+def predict(recipe, settings, paths, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
-    end = end_of(options)
-    model = options.model and load_model(options, out)
-    new = model and options.new and new_clips(options.new, out, model.recipe)
+    end = end_of(settings)
+    model = paths.model and load_model(paths, out)
+    new = model and paths.new and new_clips(paths.new, model.recipe, out)
     if not model:
-        clips, _ = labelled_clips(options, out, needs_splits=False)
-        new = options.new and new_clips(options.new, out, options)
-        check_save(options.save, out)
-        inputs = read(options, out, clips)
-        choose_kernels(options, inputs)
+        of_data = recipe, settings, paths, out
+        clips, _, recipe = labelled_clips(*of_data, needs_splits=False)
+        new = paths.new and new_clips(paths.new, recipe, out)
+        check_save(paths.save, out)
+        inputs = read(recipe, settings, paths, out, clips)
+        choose_kernels(settings, inputs)
         if new:
             collection = inputs.collection
             shape = collection.X.shape[1], 1, collection.frame
-            look_at_new(new, read_by(options), shape, options.strict)
-        given = inputs.collection, inputs, recipe_of(options), options
+            look_at_new(new, read_by(recipe, settings), shape, settings.strict)
+        given = inputs.collection, inputs, recipe, settings
         model = learn(*given, clips, end)
         say_failed(inputs.collection)
-        save_model(options.save, model, out)
+        save_model(paths.save, model, out)
     if new:
-        answer(options, out, model, new)
+        answer(settings, paths, out, model, new)
     else:
         tell_who_answers(model)
-        for text in words_of_noticed(model, options.coverage):
+        for text in words_of_noticed(model, settings.coverage):
             tell(f"  {text}")
 
 
-def add(options, out):
+def add(recipe, settings, paths, out):
     """Save a model that has learned the clips MORE too."""
-    model = load_model(options, out)
-    clips, *_ = found_clips(options.more, out, model.recipe, options, fewest=1)
-    check_save(options.save, out)
-    look_at_new(clips, model.recipe, model.shape, options.strict)
-    collection, to_code = build_to_add(model, clips, out.cache, options.strict)
+    model = load_model(paths, out)
+    clips, *_ = found_clips(paths.more, model.recipe, settings, paths, out, fewest=1)
+    check_save(paths.save, out)
+    look_at_new(clips, model.recipe, model.shape, settings.strict)
+    collection, to_code = build_to_add(model, clips, out.cache, settings.strict)
     label = _of_type(collection.label, model.labels.dtype)
     collection = collection._replace(label=label)
     before = len(model.labels)
@@ -71,9 +71,9 @@ def add(options, out):
     tell_who_answers(model)
     if model.coding:
         tell(f"  {right_now(model.coding)}")
-    for text in words_of_noticed(model, options.coverage):
+    for text in words_of_noticed(model, settings.coverage):
         tell(f"  {text}")
-    save_model(options.save, model, out)
+    save_model(paths.save, model, out)
 
 
 def _of_type(label, dtype):
@@ -88,11 +88,10 @@ def _of_type(label, dtype):
         ) from None
 
 
-def load_model(options, out):
-    """The saved model, whose functions run only if the command line names them."""
-    out.protect(options.model)
-    functions = [*(options.features or []), *filter(None, [options.kernel])]
-    return load(options.model, functions, name="--model")
+def load_model(paths, out):
+    """The saved model."""
+    out.protect(paths.model)
+    return load(paths.model, name="--model")
 
 
 def check_save(path, out):
@@ -156,25 +155,25 @@ def words_of_noticed(model, coverage):
     ]
 
 
-def answer(options, out, model, new):
+def answer(settings, paths, out, model, new):
     """Write predictions.csv of new clips, and print how many have each label."""
-    collection, to_code = build_both(model, new, out.cache, options.strict)
+    collection, to_code = build_both(model, new, out.cache, settings.strict)
     found = answers_of(model, collection, to_code)
-    possible = possible_classes(found, options.coverage)
+    possible = possible_classes(found, settings.coverage)
     path = write_rows(out, "predictions.csv", *_table(model, found, possible))
     tell_who_answers(model)
     pairs = zip(found.labels.tolist(), possible)
     counts = Counter(label for label, words in pairs if words != UNLIKE)
     for label in sorted(counts, key=checks.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
-    notes = [*_notes(model, found, possible, options.coverage)]
+    notes = [*_notes(model, found, possible, settings.coverage)]
     for text in notes:
         tell(f"  {text}")
     sheets = {}
-    if not options.no_pictures:
+    if paths.pictures:
         given = model, new, collection, found, possible
-        sheets = save_sheet_of_answers(out, options, *given)
-    report = report_on(options, options.new, "labels of new clips")
+        sheets = save_sheet_of_answers(out, paths, *given)
+    report = report_on(paths, paths.new, "labels of new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     if model.coder:

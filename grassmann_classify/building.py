@@ -21,7 +21,7 @@ from grassmann_classify.clips import (
 )
 from grassmann_classify.headers import check_all, size_in_words, survey
 from grassmann_classify.messages import plural, to_stderr
-from grassmann_classify.own import describe
+from grassmann_classify.recipes import describe
 from grassmann_classify.settings import GIVEN, USUAL_P
 from grassmann_sc import checks, files, frames, subspaces
 
@@ -45,29 +45,28 @@ def build(clip, recipe, keep_rows=False):
     )
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
-    shape = parts[0].shape[1:] if recipe.features == "raw" else ()
+    raw = recipe.features == "raw" and recipe.describe is None
+    shape = parts[0].shape[1:] if raw else ()
     return built(rows, recipe, keep_rows)._replace(frame=shape)
 
 
 def built(rows, recipe, keep_rows=False):
     """The subspaces of descriptors (n, d), a row a frame, as Built without frame."""
     runs = _runs(rows, recipe.run, recipe.step)
-    normal = dict(
-        center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
-    )
     n_blocks = recipe.arma or recipe.stack
     spectra = None
     if recipe.arma:
         bases = [
-            subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
+            subspaces.from_video(run, recipe.p, recipe.arma, center=recipe.center)
             for run in runs
         ]
     elif recipe.fewer:
-        del normal["rank"]
         spectra = padded(
             [
                 subspaces.singular_directions(
-                    subspaces.block_hankel(run, n_blocks), recipe.p, **normal
+                    subspaces.block_hankel(run, n_blocks),
+                    recipe.p,
+                    center=recipe.center,
                 )
                 for run in runs
             ]
@@ -76,7 +75,7 @@ def built(rows, recipe, keep_rows=False):
     else:
         bases = [
             subspaces.from_image_set(
-                subspaces.block_hankel(run, n_blocks), recipe.p, **normal
+                subspaces.block_hankel(run, n_blocks), recipe.p, center=recipe.center
             )
             for run in runs
         ]
@@ -144,7 +143,7 @@ def kept_rows(rows, recipe):
 
 def _normalised(rows, recipe):
     rows = core.real_array(rows, "rows").copy()
-    subspaces.normalise(rows, recipe.center, recipe.unit_variance)
+    subspaces.normalise(rows, recipe.center, False)
     return rows
 
 

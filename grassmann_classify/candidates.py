@@ -10,7 +10,6 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify import first_tries
-from grassmann_classify.own import own
 from grassmann_classify.rows import InKernel, is_tried_first
 from grassmann_classify.sets import LOW
 from grassmann_sc import kernels, tuning
@@ -203,7 +202,7 @@ def _in_kernels(recipe, task):
 def _grid(recipe, task):
     """The kernels to choose from: the user's own, or Gaussian ones."""
     if task.settings.kernel is not None:
-        return [own(task.settings.kernel)]
+        return [task.settings.kernel]
     sets = task.inputs.few(recipe, short=True)
     gammas = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
     return [kernels.rbf(float(gamma)) for gamma in gammas]

@@ -43,11 +43,11 @@ Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons
 Found = namedtuple("Found", "n how worse both odd pairs")
 
 
-def check(options, out):
+def check(recipe, settings, paths, out):
     """Write suspects.csv, copies.csv and a sheet of the first suspects."""
-    end = end_of(options)
-    clips, _ = labelled_clips(options, out, needs_splits=False)
-    inputs = read(options, out, clips)
+    end = end_of(settings)
+    clips, _, recipe = labelled_clips(recipe, settings, paths, out, needs_splits=False)
+    inputs = read(recipe, settings, paths, out, clips)
     collection = inputs.collection
     names = collection.names
     label = collection.label
@@ -59,7 +59,7 @@ def check(options, out):
     _tell_first(f"{plural(len(pairs), 'pair')} of copies", map(_pair_in_words, pairs))
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(collection, inputs, options, end)
+    suspects = suspects_among(collection, inputs, settings, end)
     rows = _rows_of(suspects, collection, odd)
     path = write_rows(
         out,
@@ -82,11 +82,11 @@ def check(options, out):
     )
     _tell(found, len(names) - len(rows))
     sheets = {}
-    if wrong and not options.no_pictures:
-        given = collection, clips, suspects, wrong[:PRINTED]
-        sheets = save_sheet_of_suspects(out, options, *given)
+    if wrong and paths.pictures:
+        given = recipe.key, collection, clips, suspects, wrong[:PRINTED]
+        sheets = save_sheet_of_suspects(out, paths, *given)
     what = "labels that may be wrong, clips that are there twice"
-    report = report_on(options, options.data, what)
+    report = report_on(paths, paths.data, what)
     report_data(report, collection, clips)
     _report(report, found)
     save_report(report, out, sheets=sheets)

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections import namedtuple
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.messages import printable
-from grassmann_classify.settings import axes_named
+from grassmann_classify.settings import MOST_P, axes_named
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
@@ -39,17 +40,22 @@ Collection = namedtuple(
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a clip becomes subspaces; the defaults take raw pixels of all frames."""
+    """How a clip becomes subspaces; the defaults take raw pixels of all frames.
 
-    p: int
+    p None: as many directions as the frames allow, up to MOST_P.
+    """
+
+    p: int | None = None
     features: str = "raw"
     feature_options: dict = field(default_factory=dict)
+    # in place of features: a function of frames (n_frames, height, width) or
+    # (n_frames, d) that makes rows (n, d); it is called by one thread at a time
+    describe: Callable | None = None
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
     columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
     axes: str | None = None  # of arrays, as n,channels,time or channels,time
     every: int = 1
-    at_most: int | None = None
     evenly: int | None = None
     resample: int | None = None  # the rows, linearly in time
     run: int | None = None  # number of rows in a set, of which a clip may give several
@@ -58,12 +64,13 @@ class Recipe:
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
     center: bool = False
-    unit_variance: bool = False
-    stabilize: bool = False
-    rank: str = "raise"
     single: bool = False  # float32 bases
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
-    source: str = ""  # of the function that features names, if it is the user's own
+
+    def __post_init__(self):
+        if self.p is None:
+            object.__setattr__(self, "p", MOST_P)
+            object.__setattr__(self, "fewer", True)
 
 
 def clip_names(names, clip):
@@ -143,7 +150,7 @@ def check_any(clips, unread, advice=()):
 
 def chosen_frames(recipe):
     """The options of frames.read_frames by which a recipe chooses frames."""
-    return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+    return dict(every=recipe.every, evenly=recipe.evenly)
 
 
 def axes_of_clip(recipe):

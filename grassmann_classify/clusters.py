@@ -8,7 +8,7 @@ import grassmann_sc as core
 from grassmann_classify.building import build_all
 from grassmann_classify.compare import say_failed
 from grassmann_classify.headers import look
-from grassmann_classify.inputs import new_clips, recipe_of, take_given
+from grassmann_classify.inputs import new_clips, take_given
 from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reasons import BECAUSE, explained
@@ -25,25 +25,24 @@ Clusters = namedtuple("Clusters", "number order reasons K alone")
 ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 
 
-def cluster(options, out):
+def cluster(recipe, settings, paths, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
-    clips = new_clips(options.data, out, options)
-    take_given(options, clips)
-    recipe = recipe_of(options)
-    strict = options.strict or not (options.data.is_dir() or options.skip)
-    seen = look(clips, recipe, strict, options.skip)
+    clips = new_clips(paths.data, recipe, out)
+    recipe = take_given(recipe, settings, clips)
+    strict = settings.strict or not (paths.data.is_dir() or settings.skip)
+    seen = look(clips, recipe, strict, settings.skip)
     collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
     names = collection.names
     X = collection.X
     kind = f"of dimension {X.shape[2]}"
-    if options.p is None and collection.spectra:
+    if settings.p is None and collection.spectra:
         X = subspaces.weighted(*collection.spectra, CLUSTERED)
         kind = f"weighted by spectrum {CLUSTERED:g}"
-    if len(names) < max(2, options.k):
+    if len(names) < max(2, settings.k):
         raise ValueError(
-            f"-k {options.k} needs {max(2, options.k)} sets, got {len(names)}"
+            f"-k {settings.k} needs {max(2, settings.k)} sets, got {len(names)}"
         )
-    found = clusters_of(X, options.k, options.seed)
+    found = clusters_of(X, settings.k, settings.seed)
     rows = [
         [name, number, explained(names, reasons), ""]
         for name, number, reasons in zip(names, found.number, found.reasons)
@@ -57,11 +56,13 @@ def cluster(options, out):
     for text in notes:
         tell(text)
     sheets = {}
-    if not options.no_pictures:
+    if paths.pictures:
         of_set = [f"cluster {k}" for k in found.number]
-        save_plot(out, options, "map", what, plots.plot_map, found.K, of_set)
-        sheets = save_sheet_of_clusters(out, options, clips, collection, found)
-    report = report_on(options, options.data, "clusters of clips")
+        save_plot(out, paths, "map", what, plots.plot_map, found.K, of_set)
+        sheets = save_sheet_of_clusters(
+            out, paths, recipe.key, clips, collection, found
+        )
+    report = report_on(paths, paths.data, "clusters of clips")
     report.section("Clusters")
     report.text(*notes)
     members = [(names[i], found.number[i]) for i in found.order]

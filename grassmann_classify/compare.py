@@ -43,28 +43,30 @@ CHOSEN = (
 
 # What a run was asked and on what: notes: on its splits; end: the time.perf_counter() at
 # which it stops; how: how the splits came about
-Run = namedtuple("Run", "options out clips inputs pairs how notes end")
+Run = namedtuple("Run", "recipe settings paths out clips inputs pairs how notes end")
 
 
-def compare(options, out):
+def compare(recipe, settings, paths, out):
     """Evaluate the rows on the clips of DIR, print the table, leave the results behind.
 
     A first look at one split comes first. What is left behind is whole after each
     split; Ctrl-C, or the end of --seconds, leaves it as it is.
     """
-    end = end_of(options)
-    clips, given = labelled_clips(options, out, needs_splits=not options.splits)
-    inputs = read(options, out, clips, later=True)
-    choose_kernels(options, inputs)
+    end = end_of(settings)
+    needs_splits = not paths.splits
+    clips, given, recipe = labelled_clips(recipe, settings, paths, out, needs_splits)
+    inputs = read(recipe, settings, paths, out, clips, later=True)
+    choose_kernels(settings, inputs)
     collection = inputs.collection
-    pairs, how = splits_of(options, collection, given)
+    pairs, how = splits_of(settings, paths, collection, given)
     notes = [*strangers(collection.label, pairs), *copies_across(collection, pairs)]
     for text in notes:
         to_stderr(text)
-    run = Run(options, out, clips, inputs, pairs, how, notes, end)
+    asked = recipe, settings, paths
+    run = Run(*asked, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
-    done = first_look(collection, inputs, pairs, every_method(inputs), options, end)
-    jobs = options.jobs
+    done = first_look(collection, inputs, pairs, every_method(inputs), settings, end)
+    jobs = settings.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
         jobs = 1 if little else min(cores(), len(pairs))
@@ -76,26 +78,26 @@ def compare(options, out):
         with Team(jobs, end) as team:
             inputs.complete(team)
             rows = every_method(inputs)
-            given = collection, inputs, pairs, rows, options, team
+            given = collection, inputs, pairs, rows, settings, team
             for n_done, done in enumerate(run_splits(*given), 1):
                 leave(run, done, n_done)
     except KeyboardInterrupt:
         to_stderr("stopped")
     inputs.folder = None  # it was the team's, and is gone
     if n_done < len(pairs):
-        say_if_over(options, end)
+        say_if_over(settings, end)
     if not done.results:
         raise KeyboardInterrupt
     _print(run, done, n_done)
     arrays = save_codes(out, collection, done)
     sheets = {}
-    if not options.no_pictures:
+    if paths.pictures:
         parts = pairs[: max(1, n_done)]
-        save_curves(out, options, inputs, collection.label, parts, done.results)
-        given = collection, clips, parts, done.results, arrays
-        sheets = save_pictures(out, options, *given)
+        save_curves(out, paths, inputs, collection.label, parts, done.results)
+        given = recipe.key, collection, clips, parts, done.results, arrays
+        sheets = save_pictures(out, paths, *given)
     leave(run, done, n_done, sheets)
-    pictures = "" if options.no_pictures else ", pictures"
+    pictures = ", pictures" if paths.pictures else ""
     to_stderr(f"results, predictions, codes{pictures}: {out.folder}")
     say_failed(collection, done.results)
 
@@ -105,7 +107,6 @@ def leave(run, done, n_done, sheets=None):
 
     n_done: their number; 0: done is that of a first look.
     """
-    options = run.options
     out = run.out
     collection = run.inputs.collection
     names = [*run.inputs.recipes]
@@ -113,17 +114,20 @@ def leave(run, done, n_done, sheets=None):
         names += [split["chosen"].get("recipe") for split in found]
     recipes = {name: run.inputs.recipe_named(name) for name in dict.fromkeys(names)}
     recipes = {name: asdict(recipe) for name, recipe in recipes.items() if recipe}
-    asked = vars(options) | {"recipes": recipes}
+    of_recipe = asdict(run.recipe)
+    asked = of_recipe | vars(run.settings) | vars(run.paths) | {"recipes": recipes}
     results = done.results
     save_results(out, asked, collection, run.pairs, results, n_done)
     save_predictions(out, collection, run.pairs, results)
-    report = report_on(options, options.data, "how well its classes are told apart")
+    report = report_on(run.paths, run.paths.data, "how well its classes are told apart")
     report_data(report, collection, run.clips)
     report.text(*run.notes)
     report.section("Accuracy")
     report.text(f"{_how_far(run.pairs, n_done)}: {run.how}.")
     comparison = compared(results, run.pairs[: max(1, n_done)])
-    report_table(report, results, columns_of(options, collection.label), comparison)
+    report_table(
+        report, results, columns_of(run.settings, collection.label), comparison
+    )
     why = comparison.why or f"p-values: {comparison.test}."
     report.text(why, "The command check names labels that may be wrong.")
     report.section("What was chosen")
@@ -135,7 +139,7 @@ def leave(run, done, n_done, sheets=None):
 def _print(run, done, n_done, say=tell):
     """Print the table; after a split, also what its rows are and how they differ."""
     say(_headline(run.inputs, run.pairs, run.how, n_done))
-    columns = columns_of(run.options, run.inputs.collection.label)
+    columns = columns_of(run.settings, run.inputs.collection.label)
     results = done.results
     print_table(results, columns, say)
     if not n_done:
@@ -145,7 +149,7 @@ def _print(run, done, n_done, say=tell):
     tell("")
     print_comparison(results, run.pairs[:n_done])
     print_notes(results)
-    if run.options.choices:
+    if run.settings.choices:
         tell("")
         print_choices(results)
 

@@ -25,9 +25,9 @@ AXES = {  # the pictures of what a search tried: {parameter: (picture, axis)}
 }
 
 
-def save_curves(out, options, inputs, label, pairs, results):
+def save_curves(out, paths, inputs, label, pairs, results):
     """Draw the learning curve of the best row that has one, and what searches tried."""
-    save = partial(save_plot, out, options)
+    save = partial(save_plot, out, paths)
     name = best_of(results, compared(results, pairs).first)
     if name is not None:
         found = learning_curve(

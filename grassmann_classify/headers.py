@@ -14,11 +14,12 @@ from grassmann_classify.clips import (
     threaded,
 )
 from grassmann_classify.messages import first_of, plural, to_stderr
-from grassmann_classify.own import describe
-from grassmann_classify.settings import GIVEN, is_own
+from grassmann_classify.recipes import describe
+from grassmann_classify.settings import GIVEN
 from grassmann_sc import frames
 
 MANY = 200  # a progress bar is shown for the headers of so many clips
+OWN = "rows of the user's own function"  # of a length that only reading tells
 
 EXAMPLES = {
     "size": "--size 32 32 brings the frames to one size",
@@ -136,10 +137,10 @@ def _row_length(shape, recipe):
     The shape itself for raw frames. That of a function of the user's own is known when
     the clip is read: here it stands for any.
     """
+    if recipe.describe is not None:
+        return OWN
     if recipe.features in ("raw", GIVEN):
         return shape
-    if is_own(recipe.features):
-        return recipe.features
     options = recipe.feature_options
     n_frames = 1
     if recipe.features == "lbp_top":
@@ -155,10 +156,10 @@ def _usual(keys, recipe, shape):
             0
         ], "most clips have"
     d, _, frame = shape
+    if recipe.describe is not None:
+        return OWN, "the model has"
     if recipe.features == "raw" and frame:
         return tuple(frame), "the model has"
-    if is_own(recipe.features):
-        return recipe.features, "the model has"
     length = d // (recipe.arma or recipe.stack)
     raw = recipe.features in ("raw", GIVEN)
     return (length,) if raw else length, "the model has"

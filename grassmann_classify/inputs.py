@@ -1,6 +1,7 @@
-"""From the options of a command to clips, sets, recipes and splits."""
+"""From a command's Recipe, Settings and Paths to clips, sets and splits."""
 
 import time
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -13,13 +14,12 @@ from grassmann_classify.finding import (
     find_new_clips,
     is_table,
 )
-from grassmann_classify.flags import DEFAULTS
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
 from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
-from grassmann_classify.own import own
+from grassmann_classify.options import flag_of
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.recordings import (
     find_tables,
@@ -28,7 +28,7 @@ from grassmann_classify.recordings import (
     say_columns,
 )
 from grassmann_classify.sets import FEW, MANY_FRAMES
-from grassmann_classify.settings import GIVEN, MOST_P, is_own
+from grassmann_classify.settings import GIVEN
 from grassmann_classify.splits import (
     read_split_file,
     sets_of_clips,
@@ -43,119 +43,117 @@ from grassmann_sc import tuning
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
-# options that clips cannot have which are subspaces already
-OF_FRAMES = "--size --every --at-most --evenly --resample --run --axes --columns "
-OF_FRAMES += (
-    "--features --center --unit-variance --stack --arma --stabilize --spectrum "
-)
-OF_FRAMES += "--kernels --kernel"
+# what clips cannot have that are subspaces already: fields of Recipe and of Settings
+OF_FRAMES = "size every evenly resample run axes columns arma".split()
+CHOSEN = "features center stack spectrum kernels".split()
 
 
-def labelled_clips(options, out, needs_splits):
-    """(Clips of DIR with labels, splits of its file or None), checked before any is read.
+def labelled_clips(recipe, settings, paths, out, needs_splits):
+    """(Clips of paths.data, splits of its file or None, Recipe), before any is read.
 
     needs_splits: are the splits of an .npz file needed? Splits of a file are {clip: parts}
-    of --labels, or pairs of clips of the .npz file. Options are set to leave out what
-    clips cannot have that are subspaces already.
+    of --labels, or pairs of clips of the .npz file. The Recipe is as clips need it, which
+    may be subspaces already.
     """
-    out.protect(options.splits)
-    found = found_clips(options.data, out, options, options, needs_splits)
-    clips, given, columns = found
-    if options.label_column or options.labels:
-        where = options.labels or options.data
+    out.protect(paths.splits)
+    clips, given, columns = found_clips(
+        paths.data, recipe, settings, paths, out, needs_splits
+    )
+    if settings.label_column or paths.labels:
+        where = paths.labels or paths.data
         check_classes([clip.label for clip in clips], f"{where}: ")
-    if options.splits:
-        read_split_file(options.splits, {clip.name for clip in clips})
-    options.columns = columns
-    if columns is None and options.axes is None:
-        options.columns = say_columns(clips)
-    take_given(options, clips)
-    return clips, given
+    if paths.splits:
+        read_split_file(paths.splits, {clip.name for clip in clips})
+    if columns is None and recipe.axes is None:
+        columns = say_columns(clips)
+    recipe = replace(recipe, columns=columns and tuple(columns))
+    return clips, given, take_given(recipe, settings, clips)
 
 
-def found_clips(path, out, how, options, needs_splits=False, fewest=2):
+def found_clips(path, recipe, settings, paths, out, needs_splits=False, fewest=2):
     """(The clips with labels at a path, splits of its file or None, columns of tables).
 
-    how: a Recipe, or options. needs_splits: as in labelled_clips; fewest: classes that
-    class folders must be.
+    needs_splits: as in labelled_clips; fewest: classes that class folders must be.
     """
-    out.protect(path, options.labels)
+    out.protect(path, paths.labels)
     given = None
-    columns = how.columns
-    if options.label_column:
-        of_rows = options.label_column, options.group_column, options.group_by
+    columns = recipe.columns
+    if settings.label_column:
+        of_rows = settings.label_column, settings.group_column, settings.group_by
         tables = find_tables(path)
         out.protect_clips(tables)
-        clips, columns = labelled_stretches(tables, how, *of_rows, options.strict)
-    elif options.labels:
-        clips, given = find_labelled(path, options.labels)
+        clips, columns = labelled_stretches(tables, recipe, *of_rows, settings.strict)
+    elif paths.labels:
+        clips, given = find_labelled(path, paths.labels)
     elif path.is_dir():
-        clips = find_clips(path, options.group_by, how.run, fewest)
+        clips = find_clips(path, settings.group_by, recipe.run, fewest)
     elif is_table(path):
         raise ValueError(
             f"{path} is a table: --label-column names its column of labels"
         )
     else:
-        clips, given = load_npz(path, how.key, needs_splits, how.axes)
+        clips, given = load_npz(path, recipe.key, needs_splits, recipe.axes)
     if not clips:
-        raise ValueError(f"{options.labels or path} must label a clip, got none")
+        raise ValueError(f"{paths.labels or path} must label a clip, got none")
     out.protect_clips(clips)
-    return with_bases(clips, how.key), given, columns
+    return with_bases(clips, recipe.key), given, columns
 
 
-def new_clips(path, out, how):
-    """Those of a folder, a file of sets, or one clip; how: a Recipe, or options."""
+def new_clips(path, recipe, out):
+    """Those of a folder, a file of sets, or one clip."""
     out.protect(path)
-    if path.is_file() and holds_sets(path, how.axes):
-        return load_new_npz(path, how.key, how.axes)
+    if path.is_file() and holds_sets(path, recipe.axes):
+        return load_new_npz(path, recipe.key, recipe.axes)
     clips = find_new_clips(path)
     out.protect_clips(clips)
-    return new_stretches(with_bases(clips, how.key), how)
+    return new_stretches(with_bases(clips, recipe.key), recipe)
 
 
-def take_given(options, clips):
-    """Set options for clips that are subspaces already, if any is."""
+def take_given(recipe, settings, clips):
+    """The Recipe for clips that are subspaces already, if any is; settings follow."""
     given = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
     if not given:
-        return
-    for flag in OF_FRAMES.split():
-        name = "_".join(flag.lstrip("-").split("-"))
-        if getattr(options, name) not in (DEFAULTS[name], False):
+        return recipe
+    defaults = asdict(Recipe()) | {"features": ["raw"], "stack": [1]}
+    asked = {name: getattr(recipe, name) for name in OF_FRAMES}
+    asked |= {name: getattr(settings, name) for name in CHOSEN}
+    for name, value in asked.items():
+        if value and value != defaults.get(name):
             raise ValueError(
-                f"{flag} goes with frames, and {given[0]} is a subspace already"
+                f"{flag_of(name)} goes with frames, and {given[0]} is a subspace already"
             )
     to_stderr(
         "ready-made subspaces, of which p are the first p columns: left out are recipes, "
         "spectra, and the rows that need frames"
     )
-    options.features = [GIVEN]
-    options.kernels = False
+    settings.kernels = False
+    return replace(recipe, features=GIVEN)
 
 
-def read(options, out, clips, later=False):
+def read(recipe, settings, paths, out, clips, later=False):
     """The Inputs of all clips: their Collection by each recipe to choose from.
 
     later: by the first recipe, until Inputs.complete is called.
     """
-    recipe = read_by(options)
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
-    several = options.data.is_dir() or options.label_column
-    strict = options.strict or not (several or options.skip)
-    keep_rows = options.features != [GIVEN] and (
-        options.baselines
-        or options.methods
-        or options.kernels is not False
-        or choice_of(options)
+    several = paths.data.is_dir() or settings.label_column
+    strict = settings.strict or not (several or settings.skip)
+    keep_rows = recipe.features != GIVEN and (
+        settings.baselines
+        or settings.methods
+        or settings.kernels is not False
+        or choice_of(recipe, settings)
     )
+    by = read_by(recipe, settings)
     collection = build_all(
         clips,
-        recipe,
-        out.cache if options.data.is_dir() and not options.label_column else None,
+        by,
+        out.cache if paths.data.is_dir() and not settings.label_column else None,
         bool(keep_rows),
         strict,
-        np.inf if options.kernels else MOST_ROWS,
-        seen=look(clips, recipe, strict, options.skip),
+        np.inf if settings.kernels else MOST_ROWS,
+        seen=look(clips, by, strict, settings.skip),
     )
     seconds = time.perf_counter() - start
     n, d, p = collection.X.shape
@@ -163,72 +161,47 @@ def read(options, out, clips, later=False):
         f"{plural(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
-    recipes = recipes_for(options, collection)
-    return inputs_for(collection, recipe_of(options), options, recipes, later)
+    recipes = recipes_for(recipe, settings, collection)
+    return inputs_for(collection, recipe, settings, recipes, later)
 
 
-def choose_kernels(options, inputs):
+def choose_kernels(settings, inputs):
     """Leave out the rows in a kernel's space where they take too long, if not asked for."""
-    if options.kernels is None:
+    if settings.kernels is None:
         why = too_large(inputs.collection.sets, max(map(len, inputs.p.values())))
-        options.kernels = why is None
+        settings.kernels = why is None
         if why:
             to_stderr(
                 f"left out the rows in a kernel's space: {why}; --kernels asks for them"
             )
 
 
-def read_by(options):
+def read_by(recipe, settings):
     """The Recipe by which clips are read: from its rows all candidates can be made."""
-    recipe = recipe_of(options)
-    return base_of(recipe) if choice_of(options) else recipe
+    return base_of(recipe) if choice_of(recipe, settings) else recipe
 
 
-def recipe_of(options):
-    """The Recipe that options ask for; the first where they leave a choice."""
-    chosen = {
-        name: getattr(options, name)
-        for name in Recipe.__dataclass_fields__
-        if hasattr(options, name)
-    }
-    for name in ("size", "columns"):
-        value = getattr(options, name)
-        chosen[name] = value and tuple(value)
-    features = (options.features or ["raw"])[0]
-    chosen["features"] = features
-    chosen["source"] = own(features).source if is_own(features) else ""
-    chosen["center"] = bool(options.center)
-    chosen["stack"] = (options.stack or [1])[0]
-    chosen["p"] = max(options.p) if options.p and not options.spectrum else MOST_P
-    chosen["fewer"] = options.p is None or len(options.p) > 1 or bool(options.spectrum)
-    return Recipe(**chosen)
-
-
-def choice_of(options):
+def choice_of(recipe, settings):
     """The features, center and stack to choose from, None for all; or no choice: None."""
-    asked = [options.features, options.center, options.stack]
-    if options.recipe == "plain" or options.arma or options.rank != "raise":
-        asked = [asked[0] or ["raw"], bool(asked[1]), asked[2] or [1]]
-    if options.resample:  # descriptors come before it, variants are made behind it
-        asked[0] = asked[0] or ["raw"]
-    if options.features == [GIVEN]:
+    features, center, stack = settings.features, settings.center, settings.stack
+    if recipe.resample:  # descriptors come before it, variants are made behind it
+        features = features or ["raw"]
+    if recipe.features == GIVEN:
         return None
-    if None not in asked and len(asked[0]) == len(asked[2]) == 1:
+    if None not in (features, center, stack) and len(features) == len(stack) == 1:
         return None
-    if {"lbp_top", "gei"} & {*(asked[0] or [])}:  # no row a frame
+    if {"lbp_top", "gei"} & {*(features or [])}:  # no row a frame
         return None
-    if options.resample and asked[0] != ["raw"]:
+    if recipe.resample and features != ["raw"]:
         return None
-    features, center, stack = asked
     return features, center if center is None else [center], stack
 
 
-def recipes_for(options, collection):
+def recipes_for(recipe, settings, collection):
     """{name: Recipe} to choose from; None for the one by which the sets were read."""
-    choice = choice_of(options)
+    choice = choice_of(recipe, settings)
     if choice is None:
         return None
-    recipe = recipe_of(options)
     if collection.sets is None:
         why = (
             f"recipes are chosen on rows in memory, all frames take more than "
@@ -247,31 +220,31 @@ def recipes_for(options, collection):
     return found
 
 
-def splits_of(options, collection, given):
+def splits_of(settings, paths, collection, given):
     """[(train, test), ...] and how they came about; given: as in labelled_clips."""
-    if options.splits:
+    if paths.splits:
         known = collection.names, collection.clip, collection.unread
-        pairs = split_by_file(options.splits, *known)
-        how = f"splits of {printable(options.splits)}"
+        pairs = split_by_file(paths.splits, *known)
+        how = f"splits of {printable(paths.splits)}"
     elif isinstance(given, dict):
         known = collection.names, collection.clip
-        pairs = split_by_parts(options.labels, given, *known)
-        how = f"split of {printable(options.labels.name)}"
+        pairs = split_by_parts(paths.labels, given, *known)
+        how = f"split of {printable(paths.labels.name)}"
     elif given:
         # numbers of the file's sets, of which some may be left out
         whole = clip_names(collection.names, collection.clip)
         number = np.array([int(name.removeprefix("set ")) for name in whole])
         pairs = tuning.check_splits(sets_of_clips(given, number), len(number))
-        how = f"splits of {printable(options.data.name)}"
+        how = f"splits of {printable(paths.data.name)}"
     elif collection.group is not None:
         pairs = split_by_group(collection.label, collection.group)
         how = "one group left out at a time"
     else:
-        asked = options.train, options.repeats, options.seed
+        asked = settings.train, settings.repeats, settings.seed
         pairs = split_at_random(collection.label, *asked, collection.clip)
-        share = f"{100 * options.train:g} %"
-        if options.train >= 1:
-            share = f"{options.train:g} clips a class"
+        share = f"{100 * settings.train:g} %"
+        if settings.train >= 1:
+            share = f"{settings.train:g} clips a class"
         how = f"random splits, {share} to train"
     for train, _ in pairs:
         check_classes(collection.label[train], f"{how}: a training part: ")

@@ -8,7 +8,7 @@ they were given: numbers, strings or bools, all of one type.
 """
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from grassmann_classify.clips import (
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
 from grassmann_classify.messages import plural, to_stderr, told
-from grassmann_classify.own import own
 from grassmann_classify.points import Reader, of_one_type, reader_of
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.rows import (
@@ -38,11 +37,9 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import (
-    MOST_P,
     Rule,
     Settings,
     candidate_points,
-    is_own,
 )
 from grassmann_classify.words import short
 from grassmann_sc import checks, files, tuning
@@ -275,7 +272,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     candidate parameters.
     """
     fixed = recipe is not None
-    recipe = recipe if fixed else Recipe(MOST_P, fewer=True)
+    recipe = recipe if fixed else Recipe()
     settings = Settings() if settings is None else settings
     for name, value, kind in (
         ("recipe", recipe, Recipe),
@@ -283,8 +280,6 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
-    if is_own(recipe.features):
-        recipe = replace(recipe, source=own(recipe.features).source)
     checks.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
@@ -370,7 +365,7 @@ def inputs_for(collection, recipe, settings, recipes=None, later=False):
     later: of the first recipe alone, until Inputs.complete is called.
     """
     recipe = recipe if recipes is None else base_of(recipe)
-    normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
+    normalised = recipe.stack > 1 and recipe.center
     videos = None
     if not normalised and (settings.baselines or settings.methods):
         videos = videos_of(collection, recipe.arma or recipe.stack)

@@ -1,7 +1,7 @@
 """A model as a file: plain arrays and JSON, of which each part is checked.
 
 The file holds no code and no fitted estimator: a model is fitted anew when it is
-loaded. Functions of the user's own run only if whoever loads the file names them.
+loaded. Functions of the user's own are given again when it is loaded.
 """
 
 import dataclasses
@@ -16,7 +16,6 @@ from grassmann_classify.answers import answered
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.clips import Recipe
 from grassmann_classify.model import PARAMETERS, Model
-from grassmann_classify.own import Own, own
 from grassmann_classify.points import Reader
 from grassmann_classify.rows import estimator_of, is_coding
 from grassmann_classify.settings import (
@@ -25,9 +24,8 @@ from grassmann_classify.settings import (
     Rule,
     axes_named,
     check_value,
-    is_own,
 )
-from grassmann_sc import checks, files, kernels
+from grassmann_sc import files, kernels
 
 # The arrays of a file: kinds of dtype and shape, in which a letter is the same number
 # everywhere. A model has bases, or rows of which offset tells where each set's begin;
@@ -86,7 +84,9 @@ def _content(model):
     """What JSON keeps of a Model."""
     content = {name: getattr(model, name) for name in JSON}
     reader = dataclasses.asdict(model.reader) | {"kernel": _described(model.reader)}
-    return content | {"recipe": dataclasses.asdict(model.recipe), "reader": reader}
+    recipe = dataclasses.asdict(model.recipe)
+    recipe["describe"] = model.recipe.describe is not None
+    return content | {"recipe": recipe, "reader": reader}
 
 
 def _arrays_of_points(model):
@@ -99,26 +99,41 @@ def _arrays_of_points(model):
 
 def _described(reader):
     """The kernel of a Reader as JSON has it."""
-    if isinstance(reader.kernel, Own):
-        return {"own": reader.kernel.name, "source": reader.kernel.source}
-    return reader.kernel and {"gamma": reader.kernel.gamma}
+    return reader.kernel and {"gamma": getattr(reader.kernel, "gamma", None)}
 
 
-def load(path, functions=(), *, name="path"):
+def load(path, *, describe=None, kernel=None, name="path"):
     """The Model that save wrote; ValueError if the file is damaged or holds no model.
 
-    functions: names, as package.module:function, of the functions of the user's own
-    that may run; those that the model needs must be among them, and their source as it
-    was. name: what errors call the path.
+    describe, kernel: the functions that the model was learned with, of Recipe and of
+    Settings, which a file does not hold. name: what errors call the path.
     """
-    checks.check_sequence(functions, "functions", "names")
     arrays = arrays_of(path, name)
     with files.refuse_damaged(path, "model", name):
         content = _read_json(arrays.pop("model"))
     for part in filter(None, (content, content["coder"])):
-        _allow_functions(path, part, functions)
+        _add_functions(path, part, describe, kernel)
     with files.refuse_damaged(path, "model", name):
         return _models(content, arrays)
+
+
+def _add_functions(path, content, describe, kernel):
+    """Put the functions of the user's own into the parts that need them."""
+    recipe = content["recipe"]
+    reader = content["reader"]
+    needs_kernel = isinstance(reader.kernel, dict)
+    for what, needed, function in (
+        ("describe", recipe.describe, describe),
+        ("kernel", needs_kernel, kernel),
+    ):
+        if needed and function is None:
+            raise ValueError(
+                f"{path} needs the function that it was learned with: {what}"
+            )
+    describe = describe if recipe.describe else None
+    content["recipe"] = dataclasses.replace(recipe, describe=describe)
+    if needs_kernel:
+        reader.kernel = kernel
 
 
 def _read_json(array):
@@ -131,20 +146,8 @@ def _read_json(array):
         files.check_names(content["coder"], "coder", JSON)
     for part in filter(None, (content, content["coder"])):
         part["recipe"] = _recipe(part["recipe"])
-        part["reader"], part["needed"] = _reader(part["reader"])
+        part["reader"] = _reader(part["reader"])
     return content
-
-
-def _allow_functions(path, content, functions):
-    """Put in the functions of the user's own that a model needs, if they may run."""
-    recipe = content["recipe"]
-    needed = content["needed"]
-    if is_own(recipe.features):
-        needed = [*needed, ("--features", recipe.features, recipe.source)]
-    for option, function, source in needed:
-        found = _allowed(path, option, function, source, functions)
-        if option == "--kernel":
-            content["reader"].kernel = found
 
 
 def is_model(path):
@@ -164,22 +167,6 @@ def arrays_of(path, name):
     return files.read_arrays(path, "model", kinds, NEEDED, name)
 
 
-def _allowed(path, option, function, source, functions):
-    """The Own of this name and source, if it may run."""
-    if function not in functions:
-        raise ValueError(
-            f"{path} needs the function {function}, which runs only if you name it: "
-            f"{option} {function}"
-        )
-    found = own(function)
-    if found.source != source:
-        raise ValueError(
-            f"{path} needs the function {function} as it was when the model was learned; "
-            "the file of its module has changed since"
-        )
-    return found
-
-
 def _recipe(content):
     """The Recipe of JSON."""
     hints = typing.get_type_hints(Recipe)
@@ -195,7 +182,9 @@ def _recipe(content):
             tuple | None: Rule(int, least=1, most=MOST, many=True, optional=True),
             tuple[str, ...] | None: Rule("text", many=True, optional=True),
         }
-        if field == "feature_options":
+        if field == "describe":
+            check_value(value, "recipe's describe", Rule(bool))
+        elif field == "feature_options":
             if not isinstance(value, dict):
                 raise TypeError(f"recipe's {field} must be a dict, got {value!r:.60}")
         elif field in ("key", "axes"):
@@ -204,20 +193,19 @@ def _recipe(content):
             value = check_value(value, f"recipe's {field}", kinds[hints[field]])
             held[field] = tuple(value) if isinstance(value, list) else value
     recipe = Recipe(**held)
-    if recipe.features not in (*DESCRIPTORS, GIVEN) and not is_own(recipe.features):
+    if recipe.features not in (*DESCRIPTORS, GIVEN):
         raise ValueError(f"recipe's features must be known, got {recipe.features!r}")
     if recipe.axes is not None:
         axes_named(recipe.axes)
     if recipe.size is not None and len(recipe.size) != 2:
         raise ValueError(f"recipe's size must be two numbers, got {recipe.size}")
-    core.check_choice(recipe.rank, "recipe's rank", "raise", "warn", "pad")
     for field in ("p", "every", "stack"):
         core.check_integer(getattr(recipe, field), f"recipe's {field}", 1)
     return recipe
 
 
 def _reader(content):
-    """(The Reader of JSON, [(option, name, source)] of its kernel if it is the user's)."""
+    """The Reader of JSON; its kernel is a dict if it is the user's."""
     if isinstance(content, dict):  # of before there were spectra
         content.setdefault("spectrum", None)
     content = files.check_names(content, "reader", Reader.__dataclass_fields__)
@@ -241,21 +229,16 @@ def _reader(content):
             f"reader must have a spectrum to read gram alone, without p, got {content}"
         )
     kernel = content.pop("kernel")
-    needed = []
     if kernel is not None and content["reads"] not in ("kernels", "affine"):
         raise ValueError(f"reader must have no kernel to read {content['reads']}")
-    if isinstance(kernel, dict) and kernel.keys() == {"own", "source"}:
-        if not is_own(kernel["own"]):
-            raise ValueError(f"reader's kernel must be a function, got {kernel!r:.60}")
-        needed = [("--kernel", kernel["own"], kernel["source"])]
-        kernel = None
-    elif kernel is not None:
+    if kernel is not None:
         gamma = files.check_names(kernel, "reader's kernel", {"gamma"})["gamma"]
-        rule = Rule(float, positive=True)
-        kernel = kernels.rbf(float(check_value(gamma, "reader's gamma", rule)))
+        rule = Rule(float, positive=True, optional=True)
+        if check_value(gamma, "reader's gamma", rule) is not None:
+            kernel = kernels.rbf(float(gamma))
     elif content["reads"] == "kernels":
         raise ValueError("reader must have a kernel to read kernels, got None")
-    return Reader(**content, kernel=kernel), needed
+    return Reader(**content, kernel=kernel)
 
 
 def _models(content, arrays):

@@ -1,16 +1,34 @@
 """The five commands and their options; --help answers without waiting for slow imports.
 
-Needs the standard library alone.
+Needs the standard library alone, until a command line is parsed.
 """
 
 import argparse
+import json
 import re
+import shlex
 import textwrap
+from argparse import BooleanOptionalAction
 from pathlib import Path
 
-from grassmann_classify.flags import ALSO, BY_SUBJECT, DEFAULTS, INSTEAD, OPTIONS
 from grassmann_classify.messages import meant, printable
-from grassmann_classify.settings import RULES, USUAL_P, check_value, is_own
+from grassmann_classify.settings import (
+    CLUSTERED,
+    DESCRIPTORS,
+    DPI,
+    FORMATS,
+    LAM,
+    MOST_P,
+    NEIGHBORS,
+    RULES,
+    SPECTRUM,
+    USUAL_P,
+    C,
+    Paths,
+    Settings,
+    axes_named,
+    check_value,
+)
 
 INSTALLED = "grassmann-classify"
 OVERVIEW = """\
@@ -32,8 +50,314 @@ What is found is printed to stdout, progress and advice to stderr (2>/dev/null: 
 The options of each command, with an example: {prog} compare --help"""
 
 
-LEARNING = "recipe features feature-options p spectrum center unit-variance stack arma stabilize"
-LEARNING = {f"--{name}" for name in f"{LEARNING} rank single".split()}
+def _dots(text):
+    dots = int(text)
+    if not 10 <= dots <= 2400:
+        raise argparse.ArgumentTypeError(f"must be 10 to 2400, got {dots}")
+    return dots
+
+
+def _axes(text):
+    try:
+        return ",".join(axes_named(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _words(text):
+    return [words for words in text.split(",") if words.strip(" ,")]
+
+
+def _option(help, **more):
+    return {"help": help, **more}
+
+
+FLAG = {"action": "store_true"}
+OPTIONS = {
+    # input and output
+    "--data": _option(
+        "the labelled clips: class folders, an .npz file of sets, or recordings",
+        type=Path,
+        metavar="DIR",
+    ),
+    "--model": _option("a saved model", type=Path, metavar="M.npz"),
+    "--save": _option("save the model that was learned", type=Path, metavar="M.npz"),
+    "--labels": _option(
+        "labels of the clips in the folder: columns clip and label, and if need be group "
+        "and split",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--out": _option(
+        "where results go (default: %(default)s)",
+        type=Path,
+        default=Path("out"),
+        metavar="OUT",
+    ),
+    "--no-pictures": _option("write no pictures", **FLAG),
+    "--format": _option(
+        "format of the pictures (default: %(default)s)",
+        choices=FORMATS,
+        default=FORMATS[0],
+    ),
+    "--dpi": _option(
+        "dots per inch of png, and of images within pdf and svg (default: %(default)s)",
+        type=_dots,
+        default=DPI,
+    ),
+    "--strict": _option(
+        "stop at the first clip that cannot be used (default: leave out damaged ones, stop "
+        "at other sizes)",
+        **FLAG,
+    ),
+    "--skip": _option("leave out every clip that cannot be used", **FLAG),
+    # frames
+    "--size": _option(
+        "resize the frames (default: as they are; all must have one size)",
+        type=int,
+        nargs=2,
+        metavar=("H", "W"),
+    ),
+    "--key": _option(
+        "the array of frames in .npz and .mat files that hold several (default: frames)",
+        metavar="NAME",
+    ),
+    "--axes": _option(
+        "axes of arrays, if not time,channels of a clip or n,time,channels of all, "
+        "as n,channels,time",
+        type=_axes,
+        metavar="AXES",
+    ),
+    "--columns": _option(
+        "columns of tables, as ax ay az or 2-4 (default: all of numbers but a clock)",
+        nargs="+",
+        metavar="NAME",
+    ),
+    "--label-column": _option(
+        "of long recordings (.csv): the column of labels; they are cut where it changes, "
+        "and by --window",
+        metavar="NAME",
+    ),
+    "--group-column": _option(
+        "with it, the column of groups, as persons: groups are kept together, and one is "
+        "left out at a time",
+        metavar="NAME",
+    ),
+    "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
+    "--evenly": _option(
+        "take N frames at even steps over the clip", type=int, metavar="N"
+    ),
+    "--resample": _option(
+        "resample the frames to N, linearly in time", type=int, metavar="N"
+    ),
+    "--run": _option(
+        "cut each clip, or images in a class folder, into sets of N frames, kept together "
+        "in splits",
+        type=int,
+        metavar="N",
+    ),
+    "--step": _option(
+        "of sets of --window frames, begin one every M frames (default: after the last)",
+        type=int,
+        metavar="M",
+    ),
+    "--group-by": _option(
+        "take a clip's group from its file name; groups are kept together, and one is "
+        "left out at a time",
+        metavar="REGEX",
+    ),
+    # recipe
+    "--recipe": _option(
+        "plain: raw frames; chosen: --features, --center and --stack are chosen (default: "
+        "%(default)s)",
+        choices=["chosen", "plain"],
+        default="chosen",
+    ),
+    "--features": _option(
+        "raw, hog, lbp, or several of these three to choose from; lbp_top, gei",
+        nargs="+",
+        choices=DESCRIPTORS,
+        metavar="NAME",
+    ),
+    "--feature-options": _option(
+        "options of the descriptor, as '{\"grid\": [2, 2]}' (default: cells that suit the "
+        "frames)",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+    ),
+    "--p": _option(
+        "dimension of the subspaces, or several to choose from (default: up to "
+        f"{MOST_P}; with --arma {USUAL_P})",
+        type=int,
+        nargs="+",
+    ),
+    "--spectrum": _option(
+        "instead of p directions all, by their singular values to the power 2 A "
+        f"(default: {' '.join(f'1/{1 / a:g}' for a in SPECTRUM)})",
+        type=float,
+        nargs="+",
+        metavar="A",
+    ),
+    "--center": _option(
+        "remove the mean frame of each set first, or do not (default: chosen)",
+        action=BooleanOptionalAction,
+    ),
+    "--stack": _option(
+        "stack each frame with the M - 1 that follow it, or several M to choose from "
+        "(default: 1 4)",
+        type=int,
+        nargs="+",
+        metavar="M",
+    ),
+    "--arma": _option(
+        "ARMA model with p states, observability matrix of M blocks",
+        type=int,
+        default=0,
+        metavar="M",
+    ),
+    "--single": _option("single precision: half the memory", **FLAG),
+    # evaluation
+    "--splits": _option(
+        "your splits: a line clip,NAME,NAME,... and for each clip a line with train, test "
+        "or nothing",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--repeats": _option(
+        "number of random splits, if no others are given (default: %(default)s)",
+        type=int,
+        default=10,
+    ),
+    "--train": _option(
+        "share of each class that trains in a random split, or a whole number of its "
+        "clips (default: %(default)s)",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+    ),
+    "--choices": _option("print what each row chose, in words", **FLAG),
+    "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
+    "--seconds": _option(
+        "end after these, with the splits that are done then, or what is chosen "
+        "(default: none)",
+        type=float,
+    ),
+    "--jobs": _option(
+        "processes that share the splits, a core each (default: one for each core)",
+        type=int,
+        metavar="N",
+    ),
+    "--seed": _option(
+        "seed for splits, folds and first atoms (default: %(default)s)",
+        type=int,
+        default=0,
+    ),
+    "--coverage": _option(
+        "share of new clips whose right class shall be among the possible ones (default: "
+        "%(default)s)",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+    ),
+    # rows
+    "--methods": _option(
+        "only the rows of the table whose names begin with these words, as "
+        "gsc,kgsc,nearest",
+        type=_words,
+        metavar="WORDS,...",
+    ),
+    "--baselines": _option(
+        "also what the paper compares with: GDA, DCC, MSM, hulls, ...; on raw videos LDS, "
+        "PM, ...",
+        **FLAG,
+    ),
+    "--kernels": _option(
+        "also kgSC and kgLC, which keep all frames in memory (default: if these fit and "
+        "some minutes suffice)",
+        action=BooleanOptionalAction,
+    ),
+    "--lam": _option(
+        f"candidate lambdas of gSC, of 0 to 1 (default: {len(LAM)} from {LAM[0]} to {LAM[-1]})",
+        type=float,
+        nargs="+",
+        default=LAM,
+    ),
+    "--neighbors": _option(
+        "candidate numbers of neighbours of gLC (default: %(default)s)",
+        type=int,
+        nargs="+",
+        default=NEIGHBORS,
+    ),
+    "--C": _option(
+        "candidate C of the SVM (default: %(default)s)",
+        type=float,
+        nargs="+",
+        default=C,
+    ),
+    "--atoms": _option(
+        "also learn dictionaries of N atoms (default: none)",
+        type=int,
+        default=0,
+        metavar="N",
+    ),
+    "--iterations": _option(
+        "iterations of dictionary learning (default: %(default)s)", type=int, default=3
+    ),
+    "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
+}
+INSTEAD = {  # of OPTIONS, for a command that chooses nothing
+    "add": {
+        "--model": {"required": True},
+        "--save": {"required": True},
+        "--label-column": _option("of long recordings (.csv): the column of labels"),
+        "--group-column": _option("with it, the column of groups, as persons"),
+        "--group-by": _option("take a clip's group from its file name"),
+        "--strict": _option(
+            "stop at the first clip that cannot be used (default: leave it out)"
+        ),
+    },
+    "cluster": {
+        "--p": _option(
+            f"dimension of the subspaces (default: all directions, weighted by spectrum "
+            f"1/{1 / CLUSTERED:g}; with --arma {USUAL_P})",
+            nargs=1,
+        ),
+        "--features": _option(
+            "raw, hog, lbp, lbp_top, gei (default: raw)",
+            nargs=1,
+        ),
+        "--center": _option(
+            "remove the mean frame of each set first (default: do not)"
+        ),
+        "--stack": _option(
+            "stack each frame with the M - 1 that follow it (default: 1)", nargs=1
+        ),
+        "--run": _option("cut each clip into sets of N frames"),
+        "--seed": _option("seed of the clusters (default: %(default)s)"),
+    },
+}
+ALSO = {"--run": ["--window"]}  # other names of options
+DEFAULTS = {
+    "_".join(flag.lstrip("-").split("-")): keywords.get(
+        "default", False if keywords.get("action") == "store_true" else None
+    )
+    for flag, keywords in OPTIONS.items()
+}
+BY_SUBJECT = {
+    "clips and frames": "--size --labels --key --axes --columns --label-column "
+    "--group-column --group-by --run --step --every --evenly --resample --skip "
+    "--strict",
+    "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
+    "--stack --arma --single",
+    "evaluation": "--repeats --train --splits --seconds --jobs --seed --f1 "
+    "--choices --coverage",
+    "methods": "--methods --kernels --baselines --lam --neighbors --C --atoms "
+    "--iterations",
+    "output": "--out --no-pictures --format --dpi",
+}
+
+LEARNING = {*BY_SUBJECT["from frames to subspaces"].split()}
 FRAMES = {*BY_SUBJECT["clips and frames"].split()}
 METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
 OUTPUT = {*BY_SUBJECT["output"].split()}
@@ -71,8 +395,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "Let a saved model learn more labelled clips, without choosing anything again. "
         "Clips that it has already are passed over.",
         "add more_actions --model actions.npz --save actions2.npz",
-        "--model --save --labels --label-column --group-column --out --skip --strict "
-        "--features --kernel",
+        "--model --save --labels --label-column --group-column --out --skip --strict",
         {"--group-by"},
     ),
     "check": (
@@ -95,7 +418,6 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
 }
 KEPT = {  # the options that a saved model goes with
     *"model save labels out strict skip coverage no_pictures format dpi".split(),
-    *"features kernel".split(),
 }
 OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 
@@ -130,14 +452,44 @@ def parse(arguments, prog=INSTALLED):
             f"unrecognized arguments: {' '.join(unknown)}{parser.hint(*unknown)}"
         )
     options.name = name
+    options.command = shlex.join([*prog.split(), *arguments])
     for field, default in DEFAULTS.items():
         if not hasattr(options, field):
             setattr(options, field, default)
+    options.pictures = not options.no_pictures
     try:
         _check(options)
     except (TypeError, ValueError) as error:
         parser.error(str(error))
     return options
+
+
+def split(options):
+    """(Recipe, Settings, Paths) of the parsed options, the recipe plain where it is chosen."""
+    from grassmann_classify.clips import Recipe
+
+    asked = vars(options)
+    of_recipe = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in asked.items()
+        if name in Recipe.__dataclass_fields__
+    }
+    of_recipe |= {
+        "p": max(options.p) if options.p and not options.spectrum else MOST_P,
+        "fewer": options.p is None or len(options.p) > 1 or bool(options.spectrum),
+        "features": (options.features or ["raw"])[0],
+        "center": bool(options.center),
+        "stack": (options.stack or [1])[0],
+    }
+    settings = Settings(
+        **{name: asked[name] for name in Settings.__dataclass_fields__ if name in asked}
+    )
+    if options.recipe == "plain" or options.arma:
+        settings.features = settings.features or ["raw"]
+        settings.center = bool(settings.center)
+        settings.stack = settings.stack or [1]
+    paths = {name: asked[name] for name in Paths.__dataclass_fields__ if name in asked}
+    return Recipe(**of_recipe), settings, Paths(**paths)
 
 
 def flags_of(name):
@@ -214,18 +566,19 @@ def _named(groups):
     )
 
 
+def flag_of(name):
+    """The flag of an option of this name, as errors call it."""
+    return {"k": "-k", "run": "--window"}.get(name, f"--{name.replace('_', '-')}")
+
+
 def _check(options):
     """ValueError or TypeError if an option, or two together, make no sense."""
     _check_files(options)
     if options.strict and options.skip:
         raise ValueError("--strict and --skip exclude each other")
     for name, rule in RULES.items():
-        value = getattr(options, name)
-        if name == "kernels" and value is None:  # as memory and time allow
-            continue
-        flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
-        if name != "k" or options.name == "cluster":
-            check_value(value, flag, rule)
+        if hasattr(options, name):
+            check_value(getattr(options, name), flag_of(name), rule)
     if not 0 < options.coverage < 1:
         raise ValueError(
             f"--coverage must lie between 0 and 1, got {options.coverage:g}"
@@ -235,14 +588,9 @@ def _check(options):
         for name, default in DEFAULTS.items():
             if name not in kept and getattr(options, name) != default:
                 raise ValueError(
-                    f"--{name.replace('_', '-')} and --model exclude each other: a model "
-                    "keeps what it was learned with"
+                    f"{flag_of(name)} and --model exclude each other: a model keeps what "
+                    "it was learned with"
                 )
-        if not all(map(is_own, options.features or [])):
-            raise ValueError(
-                "--features must name functions of your own that the model may run, got "
-                f"{' '.join(options.features)}"
-            )
     else:
         _check_recipe(options)
     _check_recordings(options)
@@ -259,10 +607,6 @@ def _check(options):
             "--train must lie between 0 and 1, or be a whole number, got "
             f"{options.train:g}"
         )
-    if options.kernel and options.kernels is False:
-        raise ValueError("--kernel and --no-kernels exclude each other")
-    if options.kernel:
-        options.kernels = True
 
 
 def _check_files(options):
@@ -323,9 +667,9 @@ def _check_recipe(options):
                 raise ValueError(
                     f"--{name} must be one with --arma, got {' '.join(map(str, values))}"
                 )
-    if options.spectrum and (options.arma or options.rank != "raise"):
-        raise ValueError("--spectrum excludes --arma and --rank warn or pad")
-    if options.p is None and (options.arma or options.rank != "raise"):
+    if options.spectrum and options.arma:
+        raise ValueError("--spectrum and --arma exclude each other")
+    if options.p is None and options.arma:
         options.p = [USUAL_P]
     if options.stack and options.arma:
         raise ValueError("--stack and --arma exclude each other")
@@ -339,8 +683,6 @@ def _check_recipe(options):
         raise ValueError("--resample needs one descriptor in --features")
     if several and options.feature_options:
         raise ValueError("--feature-options needs one descriptor in --features")
-    if options.at_most and options.evenly:
-        raise ValueError("--at-most and --evenly exclude each other")
     if not isinstance(options.feature_options, dict):
         raise ValueError(
             f"--feature-options must be a JSON object, got {options.feature_options!r}"

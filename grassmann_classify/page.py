@@ -242,6 +242,6 @@ def save_report(report, out, slugs=None, sheets=None):
     report.save(out)
 
 
-def report_on(options, path, what):
+def report_on(paths, path, what):
     """The Report of a run on what lies at this path, with what was asked."""
-    return Report(f"{printable(Path(path).resolve().name)}: {what}", options.command)
+    return Report(f"{printable(Path(path).resolve().name)}: {what}", paths.command)

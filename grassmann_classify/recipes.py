@@ -6,14 +6,13 @@ Its name is what differs between the candidates, as "LBP, stack 4".
 
 import importlib.util
 import itertools
+import threading
 from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
 
-from grassmann_classify.own import describe
-from grassmann_classify.settings import is_own
-from grassmann_sc import checks
+from grassmann_sc import checks, frames
 
 STACKS = [1, 4]
 SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
@@ -43,6 +42,7 @@ def recipes_of(plain, shape, shortest, features=None, center=None, stack=None):
     """
     if features is None:
         images = len(shape) == 2 and min(shape) >= SMALLEST and plain.resample is None
+        images = images and plain.describe is None
         images = images and importlib.util.find_spec("skimage") is not None
         features = PER_FRAME if images else ["raw"]
     if center is None:
@@ -73,14 +73,33 @@ def base_of(recipe):
 
     They are raw, or made by a function of the user's own, which no variant changes.
     """
-    raw = {} if is_own(recipe.features) else {"features": "raw", "feature_options": {}}
-    return replace(
-        recipe,
-        **raw,
-        center=False,
-        unit_variance=False,
-        stack=1,
-    )
+    return replace(recipe, features="raw", feature_options={}, center=False, stack=1)
+
+
+# clips are read by threads, of which a user's function knows nothing
+ONE_AT_A_TIME = threading.RLock()
+
+
+def describe(clip, recipe):
+    """The descriptors (n, d) of a clip's frames by a Recipe.
+
+    ValueError if the user's own function does not return finite numbers.
+    """
+    if recipe.describe is None:
+        return frames.describe(clip, recipe.features, **recipe.feature_options)
+    with ONE_AT_A_TIME:
+        try:
+            rows = np.asarray(recipe.describe(clip))
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ValueError(f"describe raised {what}") from error
+    if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"describe must return real numbers (n, d), got {rows.dtype} {rows.shape}"
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError("describe must return finite numbers, got NaN or inf")
+    return rows
 
 
 def described_by(team, sets, shape, recipes):

@@ -163,7 +163,11 @@ class InKernel(str):
 
     def __new__(cls, kernel):
         gamma = getattr(kernel, "gamma", None)
-        words = repr(kernel) if gamma is None else f"gamma {gamma:.2g}"
+        words = (
+            getattr(kernel, "__name__", repr(kernel))
+            if gamma is None
+            else f"gamma {gamma:.2g}"
+        )
         name = super().__new__(cls, words)
         name.kernel = kernel
         return name

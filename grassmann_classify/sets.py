@@ -13,7 +13,6 @@ from grassmann_classify import first_tries
 from grassmann_classify.building import built, common_bases, kept_rows, padded
 from grassmann_classify.clips import threaded
 from grassmann_classify.messages import to_stderr
-from grassmann_classify.own import Own
 from grassmann_classify.recipes import (
     PER_FRAME,
     base_of,
@@ -279,7 +278,7 @@ class Inputs:
             except ValueError as error:
                 raise ValueError(f"{named[0]}: {error}") from None
 
-        rows = self.described(recipe, short and not recipe.unit_variance)
+        rows = self.described(recipe, short)
         made = threaded(build, [*zip(names, rows)])
         if made[0].spectra:
             spectra = padded([[part[0] for part in one.spectra] for one in made])
@@ -334,12 +333,9 @@ class Inputs:
         return self._features[key]
 
     def _short_sets(self, name):
-        """The rows of all sets, turned so that few numbers tell each.
-
-        Stacked and centred rows can be made of turned ones, those of unit variance not.
-        """
+        """The rows of all sets, turned so that few numbers tell each."""
         recipe = self.recipes[name]
-        if recipe is None or recipe.unit_variance:
+        if recipe is None:
             return shortened(self.sets(name))
         return [kept_rows(one, recipe) for one in self.described(recipe, short=True)]
 
@@ -379,8 +375,7 @@ class Inputs:
         if not self.thinned:
             return self.kernels[name, kernel][0][p - 1]
         if (name, kernel) not in self._whole:
-            own = isinstance(kernel, Own)
-            sets = self.sets(name) if own else self._short_sets(name)
+            sets = self.sets(name) if is_own(kernel) else self._short_sets(name)
             ((K, why),) = computed_once(
                 self.folder,
                 ("all frames", name, kernel, p),
@@ -436,10 +431,10 @@ class Inputs:
         missing = [kernel for kernel in grid if (name, kernel) not in self.kernels]
         if not missing:
             return
-        sets = self.few(name, short=not isinstance(grid[0], Own))
+        sets = self.few(name, short=not is_own(grid[0]))
         p_max = max(self.p[name])
         late = []
-        kind = "own" if isinstance(grid[0], Own) else "Gaussian"
+        kind = "own" if is_own(grid[0]) else "Gaussian"
         if seconds is not None:
             missing.sort(key=lambda kernel: abs(grid.index(kernel) - len(grid) // 2))
             few = sets[::10]
@@ -468,6 +463,11 @@ class Inputs:
         found |= {kernel: (none, why) for kernel in late}
         for kernel, of_kernel in found.items():
             self.kernels[name, kernel] = of_kernel
+
+
+def is_own(kernel):
+    """Is it a function of the user's own, which may depend on more than distances?"""
+    return getattr(kernel, "gamma", None) is None
 
 
 def restacked(name, stack):

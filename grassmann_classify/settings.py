@@ -1,13 +1,14 @@
-"""What a comparison of methods depends on, and what values an option may have.
+"""What is searched and evaluated, what is read and written, and what values are valid.
 
 Needs the standard library alone, so that --help does not wait for slow imports.
 """
 
 import math
 import numbers
-import re
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 # in units of each query's lam_max
 LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
@@ -28,31 +29,41 @@ Rule = namedtuple(
     "kind least most positive many optional",
     defaults=[-math.inf, math.inf, False, False, False],
 )
-RULES = {  # the fields of Settings first
+RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "p": Rule(int, least=1, many=True, optional=True),
     "spectrum": Rule(float, least=0, many=True, optional=True),
+    "features": Rule("text", many=True, optional=True),
+    "center": Rule(bool, optional=True),
+    "stack": Rule(int, least=1, many=True, optional=True),
     "lam": Rule(float, least=0, many=True),
     "neighbors": Rule(int, least=1, many=True),
     "C": Rule(float, positive=True, many=True),
-    "kernels": Rule(bool),
+    "kernels": Rule(bool, optional=True),
     "kernel": Rule("function", optional=True),
     "atoms": Rule(int, least=0),
     "iterations": Rule(int, least=0),
-    "seconds": Rule(float, least=0, optional=True),
-    "seed": Rule(int, least=0, most=2**31 - 1),  # scikit-learn takes twice as many
     "methods": Rule(str, many=True, optional=True),
     "baselines": Rule(bool),
+    "repeats": Rule(int, least=1),
+    "train": Rule(float, least=0),
+    "jobs": Rule(int, least=1, optional=True),
+    "seconds": Rule(float, least=0, optional=True),
+    "seed": Rule(int, least=0, most=2**31 - 1),  # scikit-learn takes twice as many
+    "coverage": Rule(float, least=0),
+    "f1": Rule(bool),
+    "choices": Rule(bool),
+    "k": Rule(int, least=1, optional=True),
+    "label_column": Rule("text", optional=True),
+    "group_column": Rule("text", optional=True),
+    "group_by": Rule("text", optional=True),
+    "strict": Rule(bool),
+    "skip": Rule(bool),
     "every": Rule(int, least=1),
-    "at_most": Rule(int, least=1, optional=True),
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
     "run": Rule(int, least=1, optional=True),
     "step": Rule(int, least=1, optional=True),
-    "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
-    "repeats": Rule(int, least=1),
-    "jobs": Rule(int, least=1, optional=True),
-    "k": Rule(int, least=1),
 }
 KINDS = {
     int: (numbers.Integral, "an integer", "integers"),
@@ -60,7 +71,7 @@ KINDS = {
     bool: (bool, "True or False", None),
     str: (str, "the first words of a row", "the first words of rows"),
     "text": (str, "a text", "texts"),
-    "function": (str, "named as package.module:function", None),
+    "function": (Callable, "a function", None),
 }
 
 
@@ -71,13 +82,13 @@ def check_value(value, name, rule):
     if value is None and rule.optional:
         return None
     if not rule.many:
-        return _checked_one(value, name, rule)
+        return _checked_value(value, name, rule)
     words = KINDS[rule.kind][2]
     try:
         if isinstance(value, (str, bytes, dict)):
             raise TypeError
         each = rule._replace(many=False, optional=False)
-        values = [check_value(one, name, each) for one in value]
+        values = [check_value(entry, name, each) for entry in value]
     except TypeError:
         raise TypeError(f"{name} must be a list of {words}, got {value!r}") from None
     if not values:
@@ -85,18 +96,13 @@ def check_value(value, name, rule):
     return values
 
 
-def _checked_one(value, name, rule):
+def _checked_value(value, name, rule):
     kind, words, _ = KINDS[rule.kind]
     if not isinstance(value, kind) or isinstance(value, bool) != (rule.kind is bool):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if (
-        kind is str
-        and rule.kind is str
-        and not value.strip(" ,")
-        or (rule.kind == "function" and not is_own(value))
-    ):
+    if rule.kind is str and not value.strip(" ,"):
         raise ValueError(f"{name} must be {words}, got {value!r}")
-    if kind in (str, bool):
+    if rule.kind not in (int, float):
         return value
     if not value >= rule.least:
         raise ValueError(f"{name} must be at least {rule.least}, got {value}")
@@ -110,7 +116,7 @@ def _checked_one(value, name, rule):
 
 @dataclass
 class Settings:
-    """What a comparison of methods depends on; classify.py has an option for each.
+    """What is searched, and how it is evaluated; the command has an option for each.
 
     Each field is checked by its Rule whenever it is set.
     """
@@ -118,18 +124,36 @@ class Settings:
     p: list | None = None  # dimensions to choose from
     # alphas of weighted subspaces to choose from; neither: all p and SPECTRUM
     spectrum: list | None = None
+    # descriptors, whether the mean frame is removed, and stacks to choose from; None: all
+    features: list | None = None
+    center: bool | None = None
+    stack: list | None = None
     # in units of each query's lam_max
     lam: list = field(default_factory=lambda: [*LAM])
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
-    kernels: bool = True  # with rows in the spaces of Gaussian kernels
-    kernel: str | None = None  # or of the user's own, package.module:function
+    # with rows in the spaces of Gaussian kernels; None: as memory and time allow
+    kernels: bool | None = True
+    # or in that of a function of rows (n, d), (m, d) that gives their matrix (n, m)
+    kernel: Callable | None = None
     atoms: int = 0  # of learned dictionaries, 0: none
     iterations: int = 3
-    seconds: float | None = None  # after these no row and no fold begins
-    seed: int = 0
     methods: list | None = None  # first words of the names of rows, None: all
     baselines: bool = False  # all of them; methods may name single ones
+    repeats: int = 10  # of random splits
+    train: float = 0.5  # share, or number, of each class's clips that trains in these
+    jobs: int | None = None  # processes, None: one for each core
+    seconds: float | None = None  # after these no row and no fold begins
+    seed: int = 0
+    coverage: float = 0.9  # of the right class by the possible ones
+    f1: bool = False
+    choices: bool = False
+    k: int | None = None  # clusters
+    label_column: str | None = None  # of recordings
+    group_column: str | None = None
+    group_by: str | None = None  # regular expression: the group in a file's name
+    strict: bool = False  # stop at the first clip that cannot be used
+    skip: bool = False  # leave out every clip that cannot be used
 
     def __setattr__(self, name, value):
         if name not in self.__dataclass_fields__:
@@ -138,6 +162,24 @@ class Settings:
                 f"{', '.join(self.__dataclass_fields__)}, got {name!r}"
             )
         super().__setattr__(name, check_value(value, name, RULES[name]))
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What a command reads, where its results go, and how they look."""
+
+    data: Path | None = None
+    new: Path | None = None
+    more: Path | None = None
+    labels: Path | None = None
+    splits: Path | None = None
+    model: Path | None = None
+    save: Path | None = None
+    out: Path = Path("out")
+    pictures: bool = True
+    format: str = FORMATS[0]
+    dpi: int = DPI
+    command: str = ""  # as it was typed
 
 
 def candidate_points(settings):
@@ -150,16 +192,10 @@ def candidate_points(settings):
 def axes_named(text):
     """The names of axes in a text, as n,channels,time; ValueError unless they are some."""
     names = text.split(",")
-    known = len({*names}) == len(names) and {*names} <= {*AXES}
-    if not known or "time" not in names or len(names) < 2:
+    valid = len({*names}) == len(names) and {*names} <= {*AXES}
+    if not valid or "time" not in names or len(names) < 2:
         raise ValueError(
             f"axes must be two or more of {', '.join(AXES)}, time among them, each once, "
             f"got {text!r}"
         )
     return names
-
-
-def is_own(name):
-    """Does a name mean a function of the user's own, as package.module:function?"""
-    dotted = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
-    return re.fullmatch(f"{dotted}:{dotted}", name) is not None

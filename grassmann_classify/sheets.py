@@ -25,15 +25,15 @@ PICTURED_P = 3  # of the Gram matrix and the map
 LINE = 20  # letters under an image of a sheet
 
 
-def save_pictures(out, options, collection, clips, pairs, results, arrays):
+def save_pictures(out, paths, key, collection, clips, pairs, results, arrays):
     """Draw confusion matrices, wrong clips, Gram matrix, map, codes and atoms.
 
     Codes and atoms are those of the last split. If one picture cannot be drawn, it says
     so and draws the others. Gives the sheets of clips, as save_sheet does.
     """
     label = collection.label.tolist()
-    data = printable(options.data.stem)
-    save = partial(save_plot, out, options)
+    data = printable(paths.data.stem)
+    save = partial(save_plot, out, paths)
     for name, found in results.items():
         truth, predicted = all_answers(collection.label, pairs, found)
         if not len(truth):
@@ -48,7 +48,7 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
             n_splits=len(successes(found)),
         )
     sheets = save_picture_of_wrong_clips(
-        save, data, collection, clips, pairs, results, options.key
+        save, data, collection, clips, pairs, results, key
     )
     p = min(PICTURED_P, collection.X.shape[2])
     K = core.projection_kernel(collection.X[:, :, :p])
@@ -82,16 +82,16 @@ def save_sheet(save, name, title, rows, note=""):
     return {name: (rows, note)}
 
 
-def save_plot(out, options, name, title, plot, *arrays, **choices):
+def save_plot(out, paths, name, title, plot, *arrays, **choices):
     """Draw and save one picture; if it cannot be drawn, say so."""
     matplotlib.use("agg")
-    kind = {"format": options.format, "dpi": options.dpi}
+    kind = {"format": paths.format, "dpi": paths.dpi}
     ax = None
     try:
         ax = plot(*arrays, **choices)
         ax.set_title(printable(title).replace("$", r"\$"), fontsize=10)
         out.write(
-            f"{name}.{options.format}", lambda file: ax.figure.savefig(file, **kind)
+            f"{name}.{paths.format}", lambda file: ax.figure.savefig(file, **kind)
         )
     except Exception as error:
         why = " ".join(str(error).split())
@@ -206,7 +206,7 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
         )
 
 
-def save_sheet_of_answers(out, options, model, new, collection, found, possible):
+def save_sheet_of_answers(out, paths, model, new, collection, found, possible):
     """New clips, the least sure first, with what speaks for label and runner-up.
 
     Gives what save_sheet gives; a model has a strip of each labelled clip, which stands
@@ -243,15 +243,15 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         f"{plural(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
         f"{short(model.method)}"
     )
-    return save_sheet(partial(save_plot, out, options), "answers", title, rows, note)
+    return save_sheet(partial(save_plot, out, paths), "answers", title, rows, note)
 
 
-def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
+def save_sheet_of_suspects(out, paths, key, collection, clips, suspects, first):
     """The first suspects, with what speaks for another class; gives as save_sheet."""
     names = collection.names
     label = collection.label
     involved = sorted({*first, *(j for i in first for j, _ in suspects.reasons[i])})
-    films = films_of(names, collection.clip, clips, options.key, involved)
+    films = films_of(names, collection.clip, clips, key, involved)
     images = dict(zip(involved, films))
 
     def shown(j, share):
@@ -269,17 +269,17 @@ def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
     ]
     note = "a clip with its label and another class; clips that speak for that"
     title = "Labels that may be wrong, the most suspect first"
-    return save_sheet(partial(save_plot, out, options), "suspects", title, rows, note)
+    return save_sheet(partial(save_plot, out, paths), "suspects", title, rows, note)
 
 
-def save_sheet_of_clusters(out, options, clips, collection, found):
+def save_sheet_of_clusters(out, paths, key, clips, collection, found):
     """The first clips of the largest clusters, a row each; gives as save_sheet."""
     rows = []
-    for k in range(1, min(options.k, PICTURED) + 1):
+    for k in range(1, min(found.number.max(), PICTURED) + 1):
         members = [i for i in found.order if found.number[i] == k]
         first = members[:TYPICAL]
         names = [collection.names[i] for i in first]
-        given = collection.names, collection.clip, clips, options.key
+        given = collection.names, collection.clip, clips, key
         images = films_of(*given, first)
         size = f"cluster {k}, {plural(len(members), 'set')}\n"
         rows.append(
@@ -290,7 +290,7 @@ def save_sheet_of_clusters(out, options, clips, collection, found):
             ]
         )
     title = "In each cluster, what the others explain best"
-    save = partial(save_plot, out, options)
+    save = partial(save_plot, out, paths)
     return save_sheet(save, "clusters", title, [*filter(None, rows)])
 
 

@@ -147,10 +147,10 @@ def _mean(shares):
     return f"{np.mean(shares):8.1f}{spread:7}"
 
 
-def columns_of(options, label):
+def columns_of(settings, label):
     """The table's columns: balanced accuracy for uneven classes, F1 if asked for."""
     uneven = len(np.unique(np.unique(label, return_counts=True)[1])) > 1
-    return ["accuracy", *["balanced"] * uneven, *["f1"] * options.f1]
+    return ["accuracy", *["balanced"] * uneven, *["f1"] * settings.f1]
 
 
 def _most_often(done):

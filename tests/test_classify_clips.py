@@ -799,25 +799,6 @@ def test_links_that_lead_back_are_not_followed(tmp_path):
     assert [clip.name for clip in find_clips(tmp_path)] == ["a/clip.npy", "b/clip.npy"]
 
 
-@pytest.mark.parametrize(
-    "dtype, small, varies",
-    [(np.float64, 1e-10, True), (np.float64, 1e-14, False), (np.float32, 1e-6, False)],
-)
-def test_what_is_a_constant_pixel_is_one_rule_for_bases_and_rows(dtype, small, varies):
-    """A pixel of large numbers that hardly vary counts in both, or in neither."""
-    rng = np.random.default_rng(0)
-    frames = rng.standard_normal((8, 6))
-    frames[:, 0] = 1 + small * frames[:, 0]
-    clip = Clip("clip", "a", None, [frames.astype(dtype)])
-    built = build(clip, Recipe(p=6, unit_variance=True, rank="pad"), keep_rows=True)
-    (rows,) = built.rows
-    assert rows.dtype == dtype
-    assert rows[:, 0].any() == varies
-    spanned = np.linalg.svd(rows.astype(float), full_matrices=False)[2][: 5 + varies].T
-    alike = np.linalg.norm(built.bases[0][:, : 5 + varies].T @ spanned) ** 2
-    assert alike == pytest.approx(5 + varies, abs=1e-3)
-
-
 def animation(path, frames):
     path.parent.mkdir(parents=True, exist_ok=True)
     first, *others = map(Image.fromarray, frames)

@@ -18,7 +18,7 @@ from grassmann_classify.evaluation import evaluate, natural_classes, shares_of
 from grassmann_classify.folder import Results
 from grassmann_classify.folds import folds
 from grassmann_classify.npz import load_npz
-from grassmann_classify.options import parse
+from grassmann_classify.options import parse, split
 from grassmann_classify.records import save_predictions, save_results
 from grassmann_classify.rows import OURS, PEERS, methods, svm_predictions
 from grassmann_classify.settings import Settings
@@ -26,7 +26,7 @@ from grassmann_classify.sheets import save_picture_of_wrong_clips
 from grassmann_classify.splits import split_at_random, strangers
 from grassmann_classify.tables import print_comparison
 from grassmann_classify.words import short
-from grassmann_sc import subspaces, tuning
+from grassmann_sc import kernels, subspaces, tuning
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -137,7 +137,7 @@ def test_frames_are_resampled_and_stacked(tmp_path):
     asked = ["--p", "2", "--resample", "9", "--stack", "3"]
     options = parse(["compare", str(tmp_path), *asked])
     clip = Clip("ramp", "a", None, [ramp])
-    (prepared,) = build(clip, inputs.recipe_of(options), keep_rows=True).rows
+    (prepared,) = build(clip, split(options)[0], keep_rows=True).rows
     prepared = prepared - np.tile(pattern.ravel(), 3)
     assert prepared.shape == (7, 18)
     assert np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
@@ -355,12 +355,12 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
     X = np.stack([np.eye(3, 2)] * 40)
     collection = Collection(X, sets, None, np.arange(40) % 2, None, ())
     monkeypatch.setattr(of_sets, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    grid = [4.0**k for k in range(7)]
+    grid = [kernels.rbf(4.0**k) for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
         now[0] = 0
         inputs = of_sets.Inputs(collection, [1, 2])
         inputs.compute_kernels(None, grid, seconds)
-        assert sorted(gamma for _, gamma in inputs.kernels) == grid
+        assert {kernel for _, kernel in inputs.kernels} == {*grid}
         held = [gamma for gamma in grid if len(inputs.kernels[None, gamma][0])]
         assert held == ready
         assert seconds is None or now[0] <= seconds

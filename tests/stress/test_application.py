@@ -32,8 +32,6 @@ from problems import generators
     recipe=st.fixed_dictionaries(
         {"every": st.integers(1, 2), "stack": st.integers(1, 2), "center": booleans},
         optional={
-            "unit_variance": booleans,
-            "at_most": st.integers(4, 8),
             "evenly": st.integers(4, 8),
             "resample": st.integers(4, 11),
             "run": st.just(4),
@@ -49,11 +47,7 @@ def test_a_recipe_gives_the_subspaces_of_its_rows(
     """
     d = int(np.prod(shape))
     rows = 10.0**power * rng.standard_normal((n, d)) * 0.6 ** np.arange(d)
-    if "at_most" in recipe:
-        recipe.pop("evenly", None)
-    picked = min(
-        recipe.get("at_most", n), recipe.get("evenly", n), n // recipe["every"]
-    )
+    picked = min(recipe.get("evenly", n), n // recipe["every"])
     if recipe.get("resample", 0) > picked:
         recipe.pop("run", None)  # rows between two frames lie on a line
     np.save("clip.npy", rows.reshape(n, *shape))
@@ -74,14 +68,12 @@ def dense_runs(
     every,
     stack,
     center,
-    unit_variance=False,
-    at_most=None,
     evenly=None,
     resample=None,
     run=None,
 ):
     """The rows of each run, as the fields of a Recipe say in words."""
-    rows = rows[::every][:at_most]
+    rows = rows[::every]
     if evenly is not None:
         rows = rows[[round(i) for i in np.linspace(0, len(rows) - 1, evenly)]]
     if resample is not None:
@@ -93,9 +85,9 @@ def dense_runs(
     for start in range(0, len(rows) - length + 1, length):
         places = range(start, start + length - stack + 1)
         part = np.stack([rows[i : i + stack].ravel() for i in places])
-        if center or unit_variance:
+        if center:
             part = part - part.mean(axis=0)
-        found.append(part / part.std(axis=0) if unit_variance else part)
+        found.append(part)
     return found
 
 
