@@ -1,7 +1,8 @@
-"""Discriminative dictionaries: gDL with labels, atoms that explain their own class and
-no other.
+"""What labels shape: dictionaries whose atoms explain their own class and no other, and
+the inner product.
 
-Each class c has a few atoms, and a subspace is coded over those of each class alone, by
+Whitening makes directions count less in which the samples of a class differ. Then the
+discriminative dictionaries, gDL with labels. Each class c has a few atoms, and a subspace is coded over those of each class alone, by
 ridge regression so that everything is smooth:
 
     e_c(X) = min_y ||X^ - sum_{j in c} y_j D_j^||_F^2 + ridge ||y||^2.
@@ -18,18 +19,20 @@ Needs learn.py for the first atoms.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 import grassmann_sc as core
-from grassmann_sc import learn
+from grassmann_sc import checks, learn
 
-__all__ = ["discriminative_atoms", "ridge_residuals"]
+__all__ = ["Whitening", "discriminative_atoms", "ridge_residuals"]
 
 SHARE = 0.1  # of the decrease that the slope promises, which a step must reach
 LEAST_STEP = 2.0**-30  # where no longer one lowers the cost it is rounding that decides
@@ -39,6 +42,109 @@ BORDER = 4.0
 LEAST_GAP = 1e-6  # a mean gap that tells nothing
 LEAST_RIDGE = 1e-4  # above the rounding of the products of equal atoms in float32
 LARGEST_BETA = 1e6
+
+
+# ------------------------------------------------------------------- the inner product
+
+
+class Whitening:
+    """The inner product of labelled samples, whitened within their classes.
+
+        K'(x, y) = <x, (I + S / rho)^-1 y>
+                 = K(x, y) - k_x^T H (rho I + H K H)^-1 H k_y,
+
+    scaled to K'(x, x) = 1. S = sum_i (x_i - m_c)(x_i - m_c)^T is the scatter of the
+    samples about the means m_c of their classes, k_x holds the inner products of x with
+    the samples, K those of the samples with each other, and the projector H subtracts
+    the means of classes. A direction of scatter s counts 1 + s / rho times less. Source:
+    within-class covariance normalisation, Hatch and Stolcke 2006, here from Gram
+    matrices.
+
+    K_dd (N, N): the Gram matrix of the samples; labels (N,).
+    shrinkage: > 0, of the scatter towards that of a ball: rho is so many times the mean
+    scatter of a direction, weighted by scatter, tr((H K H)^2) / tr(H K H). The smaller,
+    the more is whitened; math.inf only scales.
+    Afterwards K_dd holds K' of the samples; rho is inf, with a warning, where no sample
+    differs from the mean of its class, as with one sample a class.
+
+    K' knows the labels of its samples: how well it tells them apart says nothing of
+    others, so they are left out of the whitening too before they are asked.
+
+    >>> from grassmann_sc import discriminative, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(5, 10, 2, rng=0))
+    >>> whitening = discriminative.Whitening(K[:4, :4], ["ape", "bee"] * 2, shrinkage=0.1)
+    >>> whitening.K_dd.diagonal().tolist(), whitening.transform(K[4:, :4], norm2=2).shape
+    ([1.0, 1.0, 1.0, 1.0], (1, 4))
+    """
+
+    def __init__(self, K_dd: ArrayLike, labels: core.Labels, shrinkage: float) -> None:
+        K_dd = core.check_symmetric(K_dd, "K_dd")
+        _, index = core.check_labels(labels, len(K_dd), owners="samples")
+        if not (isinstance(shrinkage, float) and shrinkage == math.inf):
+            shrinkage = core.check_number(shrinkage, "shrinkage", above=0)
+        N = len(K_dd)
+        shares = 1 / np.sqrt(np.bincount(index)[index])
+        self._means = csr_array((shares, (np.arange(N), index)))  # H = I - M M^T
+        self._dtype = K_dd.dtype
+        K = (K_dd + K_dd.T) / 2
+        scatter = self._centred(self._centred(K).T)
+        total = scatter.trace()
+        least = N * np.finfo(K.dtype).eps * core.max_abs(K)  # less is rounding of K
+        self.rho = (
+            max(shrinkage * np.vdot(scatter / total, scatter), least)
+            if total > least
+            else math.inf
+        )
+        if shrinkage < self.rho == math.inf:
+            core.warn("nothing is whitened: no sample differs from its class's mean")
+        try:
+            self._factor = cholesky(np.eye(N) + scatter / self.rho, lower=True)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "K_dd must be positive semidefinite, got a smallest eigenvalue of "
+                f"{np.linalg.eigvalsh(K)[0]:.2g}"
+            ) from None
+        self._images, self._lengths = self._whitened(K, K.diagonal())
+        self.K_dd = self._products(K, self._images, self._lengths)
+        np.fill_diagonal(self.K_dd, 1)
+
+    def transform(self, K_xd: ArrayLike, norm2: ArrayLike) -> np.ndarray:
+        """K' (n, N) of n queries with the samples; norm2 of the queries is 1 then.
+
+        K_xd (n, N), norm2: K(x, x) of the queries, a number or (n,).
+        """
+        shape = "n", len(self.K_dd)
+        K_xd = checks.shaped_array(K_xd, "K_xd", shape, ", one column a sample")
+        norm2 = core.finite_array(norm2, "norm2")
+        if norm2.shape not in ((), (len(K_xd),)) or (norm2 < 0).any():
+            raise ValueError(
+                f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
+                f"{norm2!r}"
+            )
+        return self._products(K_xd, *self._whitened(K_xd.T, norm2))
+
+    def _centred(self, A):
+        """H A."""
+        return A - self._means @ (self._means.T @ A)
+
+    def _whitened(self, K_dx, norm2):
+        """Z with Z^T Z = K_dx^T H (rho I + H K H)^-1 H K_dx, and roots of K'(x, x)."""
+        images = solve_triangular(
+            self._factor, self._centred(K_dx) / math.sqrt(self.rho), lower=True
+        )
+        square = norm2 - np.square(images).sum(axis=0)
+        # what whitening leaves of norm2 may be less than its rounding
+        least = core.tie_tolerance(self._dtype) * norm2 + np.finfo(np.float64).tiny
+        return images, np.sqrt(np.maximum(square, least))
+
+    def _products(self, K_xd, images, lengths):
+        """K' (n, N) from Z and the lengths of queries."""
+        K = K_xd - images.T @ self._images
+        K /= np.outer(lengths, self._lengths)
+        return K.clip(-1, 1).astype(np.result_type(K_xd, self._dtype), copy=False)
+
+
+# ------------------------------------------------------------ discriminative dictionaries
 
 
 class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels costs")):
