@@ -31,15 +31,11 @@ def main(arguments=None, prog=None):
         from grassmann_classify.baseline_rows import names_of_rows
         from grassmann_classify.finding import check_apart
         from grassmann_classify.folder import Results
-        from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
+        from grassmann_classify.rows import check_asked
 
         recipe, settings, paths = split(options)
         if settings.methods is not None:
-            names = names_of_rows(settings)
-            rows = [name for name in names if name not in (PEERS, OURS)]
-            check_asked(settings.methods, names if options.name == "compare" else rows)
-            if not any(asked_for(name, settings.methods) for name in rows):
-                raise ValueError("--methods must hold rows that vote beside their vote")
+            check_asked(settings.methods, names_of_rows(settings))
         check_apart(paths.out, *filter(None, (paths.data, paths.new, paths.more)))
         with Results(paths.out) as out:
             getattr(module, options.name)(recipe, settings, paths, out)

@@ -13,9 +13,6 @@ import numpy as np
 from grassmann_classify.messages import plural
 from grassmann_classify.rows import (
     ESTIMATORS,
-    OURS,
-    PEERS,
-    InKernel,
     Method,
     Nearest,
     estimator_of,
@@ -100,10 +97,7 @@ def names_of_rows(settings):
     made = methods(1, settings.atoms, settings)
     names += [row.name for row in made if "learned atoms" in row.name]
     all_of_them = settings.kernels is not False  # None: as memory and time allow
-    return [name for name in names if all_of_them or not is_in_kernel(name)] + [
-        PEERS,
-        OURS,
-    ]
+    return [name for name in names if all_of_them or not is_in_kernel(name)]
 
 
 def is_in_kernel(name):
@@ -116,7 +110,7 @@ def baselines(inputs, smallest, settings):
 
     def row(name, reads, grid, predict=None, **options):
         made = estimator_of(name, EVERY_ESTIMATOR).set_params(**options)
-        return Method(name, reads, made, grid, predict)
+        return Method(name, reads, made, grid, predict, "each")
 
     discriminant = discriminant_predictions(
         EVERY_ESTIMATOR["GDA"], "rule", ["neighbor", "mean"]
@@ -128,7 +122,7 @@ def baselines(inputs, smallest, settings):
         yield row("GDA in a kernel's space", "kernels", {}, discriminant)
     # of the span of a fold's sets, or fewer
     most = min(smallest, inputs.collection.X.shape[1])
-    tried = inputs.p[inputs.names[0]]
+    tried = inputs.dimensions(inputs.collection.X.shape[2])
     dimensions = [m for m in (tried[-1] + 1, most // 2) if tried[-1] < m <= most]
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
@@ -174,7 +168,7 @@ def video_baselines(inputs):
 
     shortest = min(map(len, videos))
     height, width = videos[0].shape[1:]
-    most = min(inputs.p[inputs.names[0]][-1], shortest - 2)
+    most = min(inputs.dimensions(inputs.collection.X.shape[2])[-1], shortest - 2)
     states = [n for n in STATES if n <= most]
     size = None
     if any(len(clip) != shortest for clip in videos):
@@ -234,19 +228,18 @@ def discriminant_predictions(estimator, name, values):
 
 def affine_hulls(inputs, train, recipe, gaussian=False):
     """{(recipe, kernel, share): -distances} of the affine hulls of all sets, or images."""
-    found = {}
     sets = inputs.sets(recipe)
     training = [sets[i] for i in train]
+    found = {}
     for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
         kernel = gamma and kernels.rbf(gamma)
-        name = kernel and InKernel(kernel)
         for share in SHARES:
-            key = recipe, "affine", gamma, share
-            if key not in inputs.hulls:
-                inputs.hulls[key] = -hulls.affine_hull_distances(
+            name = recipe, kernel, share
+            if name not in inputs.hulls:
+                inputs.hulls[name] = -hulls.affine_hull_distances(
                     sets, share=share, kernel=kernel
                 )
-            found[recipe, name, share] = inputs.hulls[key]
+            found[name] = inputs.hulls[name]
     return found
 
 
@@ -256,15 +249,15 @@ def convex_hulls(inputs, train, recipe):
     shortest = min(map(len, sets))
     found = {}
     for bound in BOUNDS:
-        key = recipe, "convex", bound
+        name = recipe, "convex", bound
         if bound * shortest < 1:
             why = (
-                f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} needs "
-                f"{1 / bound:g}"
+                f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} "
+                f"needs {1 / bound:g}"
             )
-            found[recipe, None, bound] = tuning.Absent(why)
+            found[name] = tuning.Absent(why)
             continue
-        if key not in inputs.hulls:
-            inputs.hulls[key] = -hulls.convex_hull_distances(sets, bound=bound)
-        found[recipe, None, bound] = inputs.hulls[key]
+        if name not in inputs.hulls:
+            inputs.hulls[name] = -hulls.convex_hull_distances(sets, bound=bound)
+        found[name] = inputs.hulls[name]
     return found

@@ -40,7 +40,7 @@ def build(clip, recipe, keep_rows=False):
         return Built(np.stack(bases), None, ())
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = [describe(part, recipe) for part in parts]
-    rows = _resampled(
+    rows = resampled(
         np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample
     )
     if recipe.single:
@@ -105,7 +105,7 @@ def _frames_of(source, recipe):
     return np.stack([frames.prepared(frame, size=recipe.size) for frame in chosen])
 
 
-def _resampled(rows, n):
+def resampled(rows, n):
     """The rows at n even steps in time, interpolated linearly."""
     if n is None:
         return rows

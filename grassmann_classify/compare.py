@@ -5,11 +5,11 @@ import time
 from collections import namedtuple
 from dataclasses import asdict
 
+import joblib
 import numpy as np
 
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
-from grassmann_classify.curves import save_curves
 from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read, splits_of
 from grassmann_classify.messages import plural, tell, to_stderr
@@ -30,7 +30,6 @@ from grassmann_classify.tables import (
     report_table,
 )
 from grassmann_classify.words import short
-from grassmann_classify.workers import Team, cores
 
 FIRST_LOOK = "provisional: one split, one recipe, no kernels"
 # seconds of a first look on all splits: processes would take longer to start
@@ -55,7 +54,7 @@ def compare(recipe, settings, paths, out):
     end = end_of(settings)
     needs_splits = not paths.splits
     clips, given, recipe = labelled_clips(recipe, settings, paths, out, needs_splits)
-    inputs = read(recipe, settings, paths, out, clips, later=True)
+    inputs = read(recipe, settings, paths, out, clips)
     choose_kernels(settings, inputs)
     collection = inputs.collection
     pairs, how = splits_of(settings, paths, collection, given)
@@ -69,21 +68,20 @@ def compare(recipe, settings, paths, out):
     jobs = settings.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
-        jobs = 1 if little else min(cores(), len(pairs))
+        jobs = 1 if little else joblib.cpu_count()
     n_done = 0
     if done.results:
         leave(run, done, n_done)
         _print(run, done, n_done, to_stderr)
     try:
-        with Team(jobs, end) as team:
-            inputs.complete(team)
-            rows = every_method(inputs)
-            given = collection, inputs, pairs, rows, settings, team
-            for n_done, done in enumerate(run_splits(*given), 1):
+        rows = every_method(inputs)
+        for step in run_splits(collection, inputs, pairs, rows, settings, jobs, end):
+            done = step
+            if done.n_done > n_done:
+                n_done = done.n_done
                 leave(run, done, n_done)
     except KeyboardInterrupt:
         to_stderr("stopped")
-    inputs.folder = None  # it was the team's, and is gone
     if n_done < len(pairs):
         say_if_over(settings, end)
     if not done.results:
@@ -93,7 +91,6 @@ def compare(recipe, settings, paths, out):
     sheets = {}
     if paths.pictures:
         parts = pairs[: max(1, n_done)]
-        save_curves(out, paths, inputs, collection.label, parts, done.results)
         given = recipe.key, collection, clips, parts, done.results, arrays
         sheets = save_pictures(out, paths, *given)
     leave(run, done, n_done, sheets)
@@ -109,11 +106,9 @@ def leave(run, done, n_done, sheets=None):
     """
     out = run.out
     collection = run.inputs.collection
-    names = [*run.inputs.recipes]
-    for found in done.results.values():
-        names += [split["chosen"].get("recipe") for split in found]
-    recipes = {name: run.inputs.recipe_named(name) for name in dict.fromkeys(names)}
-    recipes = {name: asdict(recipe) for name, recipe in recipes.items() if recipe}
+    recipes = {
+        name: asdict(recipe) for name, recipe in run.inputs.recipes.items() if recipe
+    }
     of_recipe = asdict(run.recipe)
     asked = of_recipe | vars(run.settings) | vars(run.paths) | {"recipes": recipes}
     results = done.results
@@ -165,7 +160,7 @@ def _headline(inputs, pairs, how, n_done):
     collection = inputs.collection
     n, d, _ = collection.X.shape
     n_classes = len(np.unique(collection.label))
-    dimensions = ", ".join(map(str, inputs.p[inputs.names[0]]))
+    dimensions = ", ".join(map(str, inputs.dimensions(collection.X.shape[2])))
     spread = "; ± is over the splits" if n_done > 1 else ""
     return (
         f"{plural(n, 'set')}, {plural(n_classes, 'class')}, subspaces of R^{d} of dimension "

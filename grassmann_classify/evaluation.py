@@ -1,47 +1,75 @@
 """Evaluate all rows on splits into training and test parts."""
 
+import contextlib
+import functools
+import itertools
 import math
-import re
+import signal
+import tempfile
 import time
+import warnings
 from collections import namedtuple
+from dataclasses import dataclass, field
+from pathlib import Path
 
+import joblib
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import f1_score
+from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
-from grassmann_classify.candidates import Task, at_of, fit_and_predict
+from grassmann_classify import first_tries
+from grassmann_classify.bank import Bank, Candidate
+from grassmann_classify.clips import some_sets
 from grassmann_classify.folds import (
     folds_of_split,
-    kept_of_splits,
     say_kept_together,
+)
+from grassmann_classify.inner_product import (
+    FIXED,
+    SHRINKAGE,
+    InnerProduct,
+    Ranking,
+    Whitened,
+    Whitening,
+    fill,
+    inner_product,
+    mean_of,
 )
 from grassmann_classify.messages import in_words, printable, to_stderr, told
 from grassmann_classify.reasons import of_class
-from grassmann_classify.rows import (
-    OURS,
-    PEERS,
-    TRIED_FIRST,
-    Method,
-    asked_for,
-    check_asked,
-    is_coding,
-    is_tried_first,
-    slug,
-)
-from grassmann_classify.search import Outcome, attempt, search
-from grassmann_classify.votes import vote, vote_of_rows
-from grassmann_classify.workers import Team
+from grassmann_classify.rows import asked_for, check_asked, is_tried_first, slug
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
-LOOK = 15  # seconds of a first look, in which a row begins
-VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
-# After each split. results: {method: [{accuracy, balanced, f1, seconds, chosen,
-# predicted, failed, left_out, ends, warned, tried, reasons}, ...], one for each split so
+LOOK = 600  # sets of a first look
+USUAL = {"lam": 0.03, "n_neighbors": 10, "C": 10.0}  # of its rows
+USUAL_SHRINKAGE = 0.1
+EACH = 8  # candidates, at most, of rows that choose one of those that are summed
+# Small decompositions end before the other threads of BLAS are awake, and would wait
+# for them beside busy processes.
+on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+# A method on a split. estimator: fitted; queries: what it was given of the test part;
+# predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
+# score: the share that is right in cross-validation; failed: why there is none of
+# these, or None; warned: the warnings of candidates; shares (n,): how often each set was
+# right in cross-validation, NaN if it was not asked; inner: the InnerProduct, or None.
+Outcome = namedtuple(
+    "Outcome",
+    "method estimator queries predicted chosen left_out score failed seconds warned "
+    "shares inner",
+    defaults=[None, None, None, {}, {}, 0.0, None, 0.0, (), None, None],
+)
+# The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
+# predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
-# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. train, test:
-# the parts of the last split; codes: {name: array} of what its coding methods made.
-Progress = namedtuple("Progress", "results train test codes")
+# {wrong test set: [(labelled set, share), ...]} of coding methods, else None; summed:
+# [(candidate, its accuracy in %), ...] of rows on an inner product, else None. train,
+# test: the parts of the last split; codes: {name: array} of what its coding methods
+# made; n_done: the number of splits of which all rows are done, 0 where only some rows
+# of the first are.
+Progress = namedtuple("Progress", "results train test codes n_done", defaults=[0])
 
 
 def end_of(settings):
@@ -60,230 +88,519 @@ def say_if_over(settings, end):
         )
 
 
+@dataclass
+class Split:
+    """What rows are evaluated on: a split of the sets of a Bank.
+
+    label (n,): the indices of classes, hidden in the test part; folds: of the training
+    part, once: without repeats; alone: rows take the best candidate for itself, and
+    whiten nothing; end: the time.perf_counter() from which searches begin nothing more.
+    """
+
+    bank: Bank
+    label: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    settings: object
+    folds: list
+    once: list
+    ranking: Ranking
+    end: float = math.inf
+    most: int | None = None
+    shrinkage: tuple = SHRINKAGE
+    shared: dict = field(default_factory=dict)  # {linear: (InnerProduct, Whitening)}
+
+    @property
+    def seconds(self):
+        """What is left of the time; None where it is not bounded."""
+        left = self.end - time.perf_counter()
+        return None if left == math.inf else max(0.0, left)
+
+    @property
+    def smallest(self):
+        """The least number of sets to learn from in a fold."""
+        return min(len(fit) for fit, _ in self.folds)
+
+    def summed(self, linear):
+        """(InnerProduct, Whitening) of linear candidates, or of Gaussian ones too."""
+        if linear not in self.shared:
+            inner, K = inner_product(self.bank, self.ranking, linear, self.most)
+            self.shared[linear] = inner, Whitening(K, self.label)
+        return self.shared[linear]
+
+
+def split_of(bank, label, group, train, test, settings, *how):
+    """The Split; labels of the test part are not used. how: end, most and shrinkage."""
+    label = label.copy()
+    label[test] = label[train[0]]
+    repeated, n_repeats = folds_of_split(label, group, train, settings)
+    once = repeated[: len(repeated) // n_repeats]
+    ranking = Ranking(label, once, bank.names[0])
+    return Split(bank, label, train, test, settings, repeated, once, ranking, *how)
+
+
 def evaluate(
-    inputs,
+    bank,
     label,
     group,
     train,
     test,
     methods_of,
     settings,
-    smallest=None,
     end=None,
-    quick=False,
+    most=None,
+    shrinkage=SHRINKAGE,
 ):
-    """The Outcome of each method on a split; if one fails, the others go on.
+    """Yield the Outcome of each method on a split; if one fails, the others go on.
 
-    The last two are votes: of all candidates of the coding methods, and of the other
-    methods on Gram matrices. They need a test part. The labels of the test part are not
-    used. smallest: the least number of training sets in a fold of any split; None: in
-    this split. end: the time.perf_counter() after which no method begins, but for the
-    first, and no search goes on; None: that of settings, from now. quick: only methods
-    on features or the projection kernel, without repeated folds.
+    end: the time.perf_counter() after which no method begins, but for the first, and no
+    search goes on; None: that of settings, from now. most, shrinkage: as of Split.
     """
     end = end_of(settings) if end is None else end
-    label = label.copy()
-    label[test] = label[train[0]]
-    repeated, n_repeats = folds_of_split(label, group, train, settings)
-    # estimators on sets take seconds a fit: their folds are not repeated
-    once = repeated[: len(repeated) // n_repeats]
-    if smallest is None:
-        smallest = min(len(fit) for fit, _ in repeated)
-    known = {}
-    # by predict: a method in a kernel's space reuses what was computed without kernel
-    searches = {}
-    done = []
-    rows = list(methods_of(len(train), smallest, settings))
-    if quick:
-        features = [row for row in rows if is_tried_first(row)]
-        rows = [row for row in rows if row.reads == "gram"] + features
-        repeated = once
-    names = [method.name for method in rows]
-    if len(test):
-        names += VOTERS
-    if not quick:
-        check_asked(settings.methods, names)
-    coding = coding_of(rows, settings)
-    split = label, train, test
-    task = Task(inputs, *split, settings, once, known, coding=coding, end=end)
-    for method in rows:
-        if not asked_for(method.name, settings.methods):
-            continue
-        if done and time.perf_counter() > end:
+    split = split_of(bank, label, group, train, test, settings, end, most, shrinkage)
+    methods = rows_of(split, methods_of, split.smallest)
+    on_one_thread(fill)(bank, [split.ranking], with_kernels(methods), end)
+    for i, method in enumerate(methods):
+        if i and time.perf_counter() > end:
             break
-        shared = method.predict or method.name
-        if shared not in searches:
-            if method.predict is None:
-                own = known.setdefault(method.name, {})
-                searches[shared] = tuning.Search(label, once, fit_and_predict, own)
-            else:
-                # machines on frames take seconds a fit too
-                several = once if is_tried_first(method) else repeated
-                searches[shared] = tuning.Search(label, several, method.predict, known)
-        at = at_of(done, task)
-        done.append(attempt(method, search, searches[shared], at, task))
-        yield done[-1]
-    if len(test):
-        yield from _votes(done, searches, task)
+        yield attempt(method, split)
 
 
-def coding_of(rows, settings):
-    """predict of the rows asked for that code, one for all, as Task has it."""
-    found = [
-        row.predict
-        for row in rows
-        if asked_for(row.name, settings.methods) and is_coding(row.name)
-    ]
-    return tuple(dict.fromkeys(found))
+def rows_of(split, methods_of, smallest):
+    """The Methods that are asked for."""
+    settings = split.settings
+    rows = [*methods_of(len(split.train), smallest, settings)]
+    check_asked(settings.methods, [method.name for method in rows])
+    return [row for row in rows if asked_for(row.name, settings.methods)]
 
 
-def _votes(done, searches, task):
-    """The Outcome of each vote that is asked for, of the Outcomes of methods before."""
-    settings = task.settings
-    for name, who in VOTERS.items():
-        asked = [
-            outcome
-            for outcome in done
-            if outcome.method.predict and re.match(who, outcome.method.name)
-        ]
-        if not asked or not asked_for(name, settings.methods):
-            continue
-        method = Method(name, None, None, {})
-        voters = [outcome for outcome in asked if outcome.failed is None]
-        if not voters:
-            yield Outcome(method, failed=f"no row can vote: {asked[0].failed}")
-            continue
-        how = (
-            (vote, [(row, searches[row.method.predict]) for row in voters], task)
-            if task.seconds != 0
-            else (vote_of_rows, voters)
-        )
-        outcome = attempt(method, *how)
-        seconds = sum(voter.seconds for voter in voters)
-        yield outcome._replace(seconds=outcome.seconds + seconds)
+def with_kernels(methods):
+    """Does any method read Gaussian candidates?"""
+    return any(method.reads == "kernels" for method in methods)
 
 
-def run_splits(collection, inputs, pairs, methods_of, settings, team=None):
-    """Evaluate all methods on all splits; gives the Progress after each split.
+def attempt(method, split, run=None):
+    """The Outcome of a method, or why it failed, with its seconds.
 
-    team: the Team whose processes share the splits; methods_of must then be one that
-    can be sent to them, as every_method gives it. None: they are evaluated here.
+    run(method, split): _searched, or what else makes it.
     """
-    team = team or Team(1)
+    run = run or _searched
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # many classes are no mistake, and SVC would warn at each fit
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes is greater than 50%"
+        )
+        try:
+            outcome = run(method, split)
+        except Exception as error:
+            outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
+    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
+
+
+@on_one_thread
+def _searched(method, split):
+    """The Outcome of the best candidate of a method, fitted.
+
+    Candidates that the whole training part or a query cannot have are left out.
+    """
+    candidates, inner = candidates_of(method, split)
+    # estimators on sets, and machines on frames, take seconds a fit
+    is_slow = method.predict is None or is_tried_first(method)
+    search = tuning.Search(
+        split.label,
+        split.once if is_slow else split.folds,
+        method.predict or fit_and_predict,
+    )
+    fitted = None
+    while fitted is None:
+        choice = search.choose(candidates, seconds=split.seconds)
+        try:
+            parameters = dict(choice.parameters)
+            fitted = _fitted(method, parameters, candidates[choice.gram], split)
+        except ValueError as error:
+            search.left_out[choice.gram] = str(error)
+    chosen = _point(method, choice.gram) | dict(choice.parameters)
+    if inner is None and isinstance(choice.gram, Candidate):
+        inner = InnerProduct(
+            [choice.gram],
+            {choice.gram.recipe: split.bank.recipes[choice.gram.recipe]},
+            [split.ranking.accuracy[choice.gram]],
+        )
+    elif inner is not None:
+        chosen = _words(method, inner) | chosen
+    left_out = {}
+    for name, why in choice.left_out.items():
+        left_out.setdefault(why, told(_point(method, name)))
+    left_out = {words: why for why, words in left_out.items()}
+    shares = choice.shares[choice.gram, choice.parameters]
+    return Outcome(
+        method, *fitted, chosen, left_out, choice.score, shares=shares, inner=inner
+    )
+
+
+def candidates_of(method, split):
+    """({name: candidate} of a tuning.Search of a method, its InnerProduct or None)."""
+    bank = split.bank
+    ranking = split.ranking
+    if is_tried_first(method):
+        uncentred = bank.uncentred
+        recipe = ranking.best(lambda c: c.recipe in uncentred).recipe
+        rows = bank.features(method.reads, recipe)
+        return {("recipe", recipe): first_tries.Features(rows)}, None
+    if callable(method.reads):
+        return method.reads(bank, split.train, ranking.best().recipe), None
+    if method.predict is None:
+        return points_of_grid(method, split), None
+    linear = method.reads == "gram"
+    if method.among == "usual":
+        return {ranking.usual(): bank.grams[ranking.usual()]}, None
+    if method.among == "each":
+        some = [c for c in ranking.summed(linear) if c in bank.grams]
+        return {candidate: bank.grams[candidate] for candidate in some[:EACH]}, None
+    inner, whitening = split.summed(linear)
+    return {
+        ("shrinkage", shrinkage): Whitened(whitening, shrinkage)
+        for shrinkage in split.shrinkage
+    }, inner
+
+
+def _words(method, inner):
+    """What to say of an InnerProduct: its one candidate, or how many there are."""
+    if len(inner.candidates) == 1:
+        return point_of(method, inner.candidates[0])
+    return {"candidates": len(inner.candidates)}
+
+
+def point_of(method, candidate):
+    """{parameter: value} of a Candidate."""
+    values = candidate._asdict()
+    if method.reads == "kernels" and candidate.kernel is None:
+        values["kernel"] = "linear"
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _point(method, name):
+    """{parameter: value} of the name of a candidate."""
+    if isinstance(name, Candidate):
+        return point_of(method, name)
+    if callable(method.reads):
+        recipe, kernel, value = name
+        point = {"recipe": recipe, "kernel": kernel, next(iter(method.grid)): value}
+    elif method.predict is None:
+        *others, first = name
+        point = {key.rpartition("__")[2]: value for key, value in (first, *others)}
+        return point
+    else:
+        point = dict([name])
+    return {key: value for key, value in point.items() if value is not None}
+
+
+def _fitted(method, parameters, candidate, split):
+    """(Estimator, queries, their labels) of a candidate and parameters."""
+    if not hasattr(candidate, "parts"):
+        candidate = tuning.Gram(candidate)
+    *made, labelled, queries = candidate.parts(split.train, split.test)
+    estimator = clone(*made) if made else clone(method.estimator)
+    if not made:
+        if "n_neighbors" in parameters:
+            most = len(split.train)
+            parameters["n_neighbors"] = min(parameters["n_neighbors"], most)
+        estimator.set_params(**parameters)
+    estimator.fit(labelled, split.label[split.train])
+    predicted = split.label[:0]
+    if len(split.test):
+        predicted = estimator.predict(queries)
+    return estimator, queries, predicted
+
+
+class Fits:
+    """A candidate of tuning.Search: an estimator that learns from sets.
+
+    made: {training sets: what estimators made of these}, for all points of a grid.
+    """
+
+    def __init__(self, estimator, sets, made):
+        self.estimator = estimator
+        self.sets = sets
+        self.made = made
+
+    def parts(self, train, asked):
+        """The estimator, the sets to learn from and the sets asked."""
+        training = train.tobytes()
+        # all points of the grid take one fold before the next: forget the last fold
+        if training not in self.made:
+            self.made.clear()
+        estimator = clone(self.estimator)
+        estimator.made = self.made.setdefault(training, {})
+        if isinstance(self.sets, np.ndarray):
+            return estimator, self.sets[train], self.sets[asked]
+        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
+
+
+def fit_and_predict(estimator, sets, queries, y):
+    """predict for tuning.Search: labels by the estimator of Fits."""
+    return {(): estimator.fit(sets, y).predict(queries)}
+
+
+def points_of_grid(method, split):
+    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
+
+    By the recipe of the best linear candidate, and its p where the grid has none.
+    """
+    bank = split.bank
+    if method.reads == "videos":
+        return _points(method, bank.videos, None)
+    best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
+    if method.reads == "sets":
+        sets = bank.sets(best.recipe)
+    else:
+        sets = bank.directions(best.recipe)[0]
+    found = _points(method, sets, best.p)
+    if best.recipe is None:
+        return found
+    return {(("recipe", best.recipe), *point): fits for point, fits in found.items()}
+
+
+def _points(method, sets, p):
+    """The points of a grid on subspaces (n, d, p), sets of rows, or videos."""
+    grid = method.grid
+    if method.reads == "subspaces":
+        grid = {"p": [p], **grid}
+        of_dimension = {
+            q: (np.ascontiguousarray(sets[:, :, :q]), {}) for q in grid["p"]
+        }
+    made = {}
+    found = {}
+    for values in itertools.product(*grid.values()):
+        first, *others = zip(grid, values)
+        point = dict(zip(grid, values))
+        of_point = sets
+        if method.reads == "subspaces":
+            q = point.pop("p")
+            of_point, made = of_dimension[q]
+            if of_point.shape[2] < q:
+                why = f"a set has rank {of_point.shape[2]}"
+                found[(*others, first)] = tuning.Absent(why)
+                continue
+        estimator = clone(method.estimator).set_params(**point)
+        found[(*others, first)] = Fits(estimator, of_point, made)
+    return found
+
+
+# ---------------------------------------------------------------------------- all splits
+
+
+# What all processes read: splits; methods_of, smallest: the rows of all of them; classes
+Work = namedtuple("Work", "splits methods_of smallest classes truth")
+
+
+def run_splits(collection, bank, pairs, methods_of, settings, jobs=1, end=math.inf):
+    """Evaluate all methods on all splits; yields the Progress after some rows.
+
+    jobs: processes that share rows and splits; methods_of must then be one that can be
+    sent to them, as every_method gives it.
+    """
     pairs = tuning.check_splits(pairs, len(collection.label))
     groups = say_kept_together(collection, pairs)
-    given = _splits(collection, inputs, pairs, groups, methods_of, settings)
-    results = {}
-    codes = {}
+    work, methods = _work(collection, bank, pairs, groups, methods_of, settings, end)
+    rankings = [split.ranking for split in work.splits]
+    on_one_thread(fill)(bank, rankings, with_kernels(methods), end)
+    names = [method.name for method in methods]
+    done = [{} for _ in pairs]
+    codes = [{} for _ in pairs]
     began = time.perf_counter()
-    of_split = {}
-    for i, one in team.each(records_of_split, given, len(pairs)):
-        if one is not None:
-            name, record, of_row = one
-            of_split[name] = record
-            codes |= of_row
+    n_done = 0
+    for i, rows in _arrivals(work, parts_of(methods), jobs, end):
+        for name, record, of_row in rows:
+            done[i][name] = record
+            codes[i] |= of_row
             what = record["failed"]
             what = f"failed: {what}" if what else told(record["chosen"])
             to_stderr(
                 f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
                 f"{what}"
             )
-            continue
-        # all rows at once: Ctrl-C may come at any time
+        before = n_done
+        while n_done < len(pairs) and len(done[n_done]) == len(names):
+            n_done += 1
+        last = max(0, n_done - 1)
         results = {
-            name: [*results.get(name, []), record] for name, record in of_split.items()
+            name: [of_split[name] for of_split in done[: last + 1]]
+            for name in names
+            if name in done[0]
         }
-        yield Progress(results, *pairs[i], codes)
-        of_split = {}
-        codes = {}
-        spent = time.perf_counter() - began
-        # as many splits as there are processes end at the same time, more or less
-        rounds, most = (math.ceil(k / team.jobs) for k in (i + 1, len(pairs)))
-        to_go = spent * (most / rounds - 1)
-        if i + 1 < len(pairs) and to_go > WORTH_SAYING:
+        yield Progress(results, *pairs[last], codes[last], n_done)
+        to_go = (time.perf_counter() - began) * (len(pairs) / max(1, n_done) - 1)
+        if before < n_done < len(pairs) and to_go > WORTH_SAYING:
             to_stderr(f"about {in_words(to_go)} to go")
 
 
-# What splits are evaluated on: label: the indices of the classes of all sets; smallest:
-# the least number of training sets in a fold of any split
-Splits = namedtuple(
-    "Splits", "inputs classes label groups pairs methods_of settings smallest"
-)
-
-
-def _splits(collection, inputs, pairs, groups, methods_of, settings):
-    """The Splits of checked pairs; what is compiled is there before times are taken."""
+def _work(collection, bank, pairs, groups, methods_of, settings, end):
+    """(The Work, the Methods); what is compiled is there before times are taken."""
     few = collection.X[:2]
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")
     classes, label = np.unique(label, return_inverse=True)
+    splits = [
+        split_of(bank, label, group, *pair, settings, end)
+        for pair, group in zip(pairs, groups)
+    ]
     # the same number of learned atoms in all splits, because a row is one method
-    smallest = min(
-        len(fit)
-        for (train, _), group in zip(pairs, groups)
-        for fit, _ in folds_of_split(label, group, train, settings)[0]
-    )
-    of_all = inputs, classes, label, groups, pairs
-    return Splits(*of_all, methods_of, settings, smallest)
+    smallest = min(split.smallest for split in splits)
+    methods = rows_of(splits[0], methods_of, smallest)
+    return Work(splits, methods_of, smallest, classes, label), methods
 
 
-def records_of_split(given, i, seconds, quick=False):
-    """(Name, record as Progress has it, {name: array} of codes) of each method on a split."""
-    train, test = given.pairs[i]
-    classes = given.classes
-    label = given.label
-    for outcome in evaluate(
-        given.inputs,
-        label,
-        given.groups[i],
-        train,
-        test,
-        given.methods_of,
-        given.settings,
-        given.smallest,
-        time.perf_counter() + seconds,
-        quick,
-    ):
-        shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
-        predicted = None
-        codes = {}
-        if outcome.failed is None:
-            predicted = classes[outcome.predicted]
-            shares = shares_of(label[test], outcome.predicted)
-            codes = codes_of(outcome)
-        record = {
-            **shares,
-            "seconds": outcome.seconds,
-            "chosen": outcome.chosen,
-            "predicted": predicted,
-            "failed": outcome.failed and printable(outcome.failed),
-            "left_out": outcome.left_out,
-            "ends": outcome.ends,
-            "warned": outcome.warned,
-            "tried": outcome.tried,
-            "reasons": _reasons_of_wrong(outcome, label, train, test),
-        }
-        yield outcome.method.name, record, codes
+def parts_of(methods):
+    """[[name, ...], ...]: the rows that one process does one after another."""
+    return [
+        [method.name for method in some]
+        for _, some in itertools.groupby(
+            methods, lambda m: (m.reads, m.among) if m.among == "sum" else m.name
+        )
+    ]
 
 
-def first_look(collection, inputs, pairs, methods_of, settings, end=math.inf):
-    """The Progress of the first split by methods that take seconds, quickly tuned.
+def _arrivals(work, parts, jobs, end):
+    """(i, [(name, record, codes), ...]) of each part of each split, as they are done."""
+    todo = itertools.product(range(len(work.splits)), parts)
+    if jobs == 1:
+        for i, names in todo:
+            for row in records_of(work, i, names, end):
+                yield i, [row]
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="grassmann-classify-", ignore_cleanup_errors=True
+    ) as folder:
+        path = Path(folder) / "work"
+        joblib.dump(work, path)
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = joblib.Parallel(
+                jobs, return_as="generator_unordered", pre_dispatch=jobs
+            )
+            try:
+                yield from parallel(
+                    joblib.delayed(_records_from)(path, i, names, end)
+                    for i, names in todo
+                )
+            except joblib.externals.loky.process_executor.TerminatedWorkerError:
+                to_stderr(
+                    "a process ended, perhaps for want of memory (--jobs 1 needs the "
+                    "least): what was done stays"
+                )
 
-    No row but the first begins after LOOK seconds, or after the time end.
+
+@functools.lru_cache(1)
+def _work_from(path):
+    return joblib.load(path, mmap_mode="c")
+
+
+def _records_from(path, i, names, end):
+    """For a process: i, and records_of as a list."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the first process
+    return i, [*records_of(_work_from(path), i, names, end)]
+
+
+def records_of(work, i, names, end):
+    """Yield (name, record as Progress has it, {name: array} of codes) of rows on a split.
+
+    None begins after the time end.
     """
-    pairs = tuning.check_splits(pairs, len(collection.label))[:1]
-    groups = [of_set for of_set, _ in kept_of_splits(collection, pairs)]
-    given = _splits(collection, inputs, pairs, groups, methods_of, settings)
+    split = work.splits[i]
+    for method in rows_of(split, work.methods_of, work.smallest):
+        if method.name in names and time.perf_counter() < end:
+            outcome = attempt(method, split)
+            yield method.name, *_record(outcome, split, work.classes, work.truth)
+
+
+def _record(outcome, split, classes, truth):
+    shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
+    predicted = None
+    codes = {}
+    if outcome.failed is None:
+        predicted = classes[outcome.predicted]
+        shares = shares_of(truth[split.test], outcome.predicted)
+        codes = codes_of(outcome)
+    record = {
+        **shares,
+        "seconds": outcome.seconds,
+        "chosen": outcome.chosen,
+        "predicted": predicted,
+        "failed": outcome.failed and printable(outcome.failed),
+        "left_out": outcome.left_out,
+        "warned": outcome.warned,
+        "reasons": _reasons_of_wrong(outcome, truth, split.train, split.test),
+        "summed": outcome.inner and outcome.inner.words,
+    }
+    return record, codes
+
+
+# ---------------------------------------------------------------------------- first look
+
+
+def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
+    """The Progress of the first split by fixed settings, nothing searched.
+
+    On at most LOOK sets, drawn evenly over the classes. The inner product is the mean
+    of all recipes and the spectra FIXED, whitened by USUAL_SHRINKAGE. After the time end
+    no row begins but the first.
+    """
+    (pair,) = tuning.check_splits(pairs, len(collection.label))[:1]
+    label = collection.label
+    share = min(1, LOOK / sum(map(len, pair)))
+    train, test = (_evenly(part, label, share) for part in pair)
+    some = np.union1d(train, test)
+    look = Bank(some_sets(collection, some), bank.recipes, settings)
+    if len(some) == len(label):
+        look.described = bank.described
+    look.take_spectra(FIXED)
+    for name in look.names:
+        with contextlib.suppress(ValueError):  # no set of it is needed
+            for grams in look.linear(name):
+                look.grams |= grams
+    classes, index = np.unique(label[some], return_inverse=True)
+    parts = (np.searchsorted(some, part) for part in (train, test))
+    split = Split(look, index, *parts, settings, [], [], None, end)
+    split.shared[True] = None, Whitening(mean_of(look.grams.values()), index)
     results = {}
     codes = {}
-    seconds = min(LOOK, end - time.perf_counter())
-    for name, record, of_row in records_of_split(given, 0, seconds, quick=True):
-        results[name] = [record]
+    for method in rows_of(split, methods_of, len(train)):
+        is_first = is_tried_first(method)
+        if not is_first and (method.reads, method.among) != ("gram", "sum"):
+            continue
+        if results and time.perf_counter() > end:
+            break
+        outcome = attempt(method, split, _fixed)
+        results[method.name], of_row = _record(outcome, split, classes, index)
+        results[method.name] = [results[method.name]]
         codes |= of_row
-    # in the order of the table
-    results = {name: results[name] for name in TRIED_FIRST if name in results} | results
-    return Progress(results, *pairs[0], codes)
+    return Progress(results, train, test, codes)
+
+
+def _evenly(part, label, share):
+    """A share of the sets of a part, drawn evenly over the classes."""
+    order = part[np.argsort(label[part], kind="stable")]
+    number = max(2, math.ceil(share * len(part)))
+    return np.sort(order[np.unique(np.linspace(0, len(part) - 1, number).astype(int))])
+
+
+@on_one_thread
+def _fixed(method, split):
+    """The Outcome of a method with the parameters USUAL."""
+    bank = split.bank
+    candidate = Whitened(split.summed(True)[1], USUAL_SHRINKAGE)
+    if is_tried_first(method):
+        rows = bank.features(method.reads, bank.uncentred[0])
+        candidate = first_tries.Features(rows)
+    parameters = {}
+    if method.predict is not tuning.nearest_predictions:
+        names = method.estimator.get_params().keys() & USUAL.keys()
+        parameters = {name: USUAL[name] for name in names}
+    return Outcome(method, *_fitted(method, parameters, candidate, split))
 
 
 def codes_of(outcome):

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from grassmann_classify.bank import FEW, N_GAMMAS
 from grassmann_classify.building import build_all
-from grassmann_classify.candidates import N_GAMMAS
 from grassmann_classify.clips import Basis, Recipe, clip_names
 from grassmann_classify.finding import (
     find_clips,
@@ -27,7 +27,6 @@ from grassmann_classify.recordings import (
     new_stretches,
     say_columns,
 )
-from grassmann_classify.sets import FEW, MANY_FRAMES
 from grassmann_classify.settings import GIVEN
 from grassmann_classify.splits import (
     read_split_file,
@@ -41,7 +40,6 @@ from grassmann_sc import tuning
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
-MOST_GRAMS = 2**31  # bytes of all Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
 OF_FRAMES = "size every evenly resample run axes columns arma".split()
@@ -130,11 +128,8 @@ def take_given(recipe, settings, clips):
     return replace(recipe, features=GIVEN)
 
 
-def read(recipe, settings, paths, out, clips, later=False):
-    """The Inputs of all clips: their Collection by each recipe to choose from.
-
-    later: by the first recipe, until Inputs.complete is called.
-    """
+def read(recipe, settings, paths, out, clips):
+    """The Bank of all clips: their Collection by each recipe to choose from."""
     start = time.perf_counter()
     # a file's sets belong together: what is wrong with one is wrong with the file
     several = paths.data.is_dir() or settings.label_column
@@ -162,13 +157,13 @@ def read(recipe, settings, paths, out, clips, later=False):
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
     recipes = recipes_for(recipe, settings, collection)
-    return inputs_for(collection, recipe, settings, recipes, later)
+    return inputs_for(collection, recipe, settings, recipes)
 
 
 def choose_kernels(settings, inputs):
     """Leave out the rows in a kernel's space where they take too long, if not asked for."""
     if settings.kernels is None:
-        why = too_large(inputs.collection.sets, max(map(len, inputs.p.values())))
+        why = too_large(inputs.collection.sets)
         settings.kernels = why is None
         if why:
             to_stderr(
@@ -213,8 +208,8 @@ def recipes_for(recipe, settings, collection):
             )
         to_stderr(f"one recipe, raw frames: {why}; --kernels keeps them")
         return None
-    shortest = min(map(len, collection.sets))
-    found = recipes_of(recipe, collection.frame, shortest, *choice)
+    lengths = [*map(len, collection.sets)]
+    found = recipes_of(recipe, collection.frame, lengths, *choice)
     if len(found) > 1:
         to_stderr(f"{plural(len(found), 'recipe')} to choose from: {'; '.join(found)}")
     return found
@@ -251,19 +246,12 @@ def splits_of(settings, paths, collection, given):
     return pairs, how
 
 
-def too_large(sets, n_dimensions):
+def too_large(sets):
     """Why the Gram matrices of Gaussian kernels are left out by default, or None."""
     if sets is None:
         return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
-    size = 8 * len(sets) ** 2 * n_dimensions * N_GAMMAS
-    if size > MOST_GRAMS:
-        return f"Gram matrices of {len(sets)} sets take {size / 2**30:.1f} GiB"
-    frames = sum(map(len, sets))
-    few = frames
-    if frames > MANY_FRAMES:
-        few = sum(min(len(rows), FEW) for rows in sets)
-    pairs = N_GAMMAS * few**2 + 2 * frames**2
-    products = pairs / 2 * sets[0].shape[1]
+    few = sum(min(len(rows), FEW) for rows in sets)
+    products = N_GAMMAS * few**2 / 2 * sets[0].shape[1]
     if products > MOST_PRODUCTS:
         return f"Gram matrices take {products:.1g} multiplications"
     return None

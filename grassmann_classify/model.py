@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method, videos_of
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import (
@@ -35,11 +36,9 @@ from grassmann_classify.rows import (
     is_coding,
     most_telling,
 )
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import (
     Rule,
     Settings,
-    candidate_points,
 )
 from grassmann_classify.words import short
 from grassmann_sc import checks, files, tuning
@@ -201,7 +200,9 @@ def _succeeded(inputs, place, group, split, settings, end):
     found = {}
     failed = None
     asked = every_method(inputs), settings
-    for row in evaluate(inputs, place, group, *split, *asked, end=end):
+    # one candidate, not whitened: that is what a reader reads
+    how = {"end": end, "most": 1, "shrinkage": [None]}
+    for row in evaluate(inputs, place, group, *split, *asked, **how):
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
@@ -287,8 +288,8 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     collection = build_all(clips, recipe, keep_rows=True, strict=True)
     recipes = None
     if not fixed:
-        shortest = min(map(len, collection.sets))
-        recipes = recipes_of(recipe, collection.frame, shortest)
+        lengths = [*map(len, collection.sets)]
+        recipes = recipes_of(recipe, collection.frame, lengths)
     inputs = inputs_for(collection, recipe, settings, recipes)
     return learn(collection, inputs, recipe, settings, clips)
 
@@ -358,16 +359,14 @@ def build_new(model, clips, cache=None, strict=False):
     return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
 
 
-def inputs_for(collection, recipe, settings, recipes=None, later=False):
-    """The Inputs of a Collection, with videos if methods on these may run.
+def inputs_for(collection, recipe, settings, recipes=None):
+    """The Bank of a Collection, with videos if methods on these may run.
 
     recipes: {name: Recipe} to choose from; None: that by which the sets were read.
-    later: of the first recipe alone, until Inputs.complete is called.
     """
     recipe = recipe if recipes is None else base_of(recipe)
     normalised = recipe.stack > 1 and recipe.center
     videos = None
     if not normalised and (settings.baselines or settings.methods):
         videos = videos_of(collection, recipe.arma or recipe.stack)
-    p, spectrum = candidate_points(settings)
-    return Inputs(collection, p, recipes, videos, spectrum, later)
+    return Bank(collection, recipes, settings, videos)

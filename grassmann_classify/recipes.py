@@ -14,7 +14,9 @@ import scipy.linalg
 
 from grassmann_sc import checks, frames
 
-STACKS = [1, 4]
+STACK = 4  # frames
+HALF = "half a clip"  # in place of a number of frames
+STEPS = 32  # frames, at most, to which a clip is resampled before half is stacked
 SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
 CELLS = 5  # of HOG, about, along the shorter side
 LBP_GRID = (2, 2)
@@ -32,38 +34,44 @@ def _fitted_options(features, shape):
     return {"grid": [*LBP_GRID]} if features == "lbp" and len(shape) == 2 else {}
 
 
-def recipes_of(plain, shape, shortest, features=None, center=None, stack=None):
+def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
-    plain: the Recipe that they are variants of. shape: that of a frame; shortest: the
-    least number of rows of a set. Of several descriptors, HOG has cells of about a
-    fifth of the frame, and LBP a grid of 2 x 2 cells; a single one has the options of
-    plain.
+    plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
+    numbers of rows of the sets. Images: raw, HOG, LBP, raw centred. Other frames, which
+    follow each other: as they are, stacks of 4, and stacks of half a clip that is
+    resampled to at most STEPS frames, each also centred. Of several descriptors, HOG has
+    cells of about a fifth of the frame, and LBP a grid of 2 x 2 cells; a single one has
+    the options of plain.
     """
+    images = len(shape) == 2 and min(shape) >= SMALLEST and plain.resample is None
+    images = images and plain.describe is None
+    images = images and importlib.util.find_spec("skimage") is not None
     if features is None:
-        images = len(shape) == 2 and min(shape) >= SMALLEST and plain.resample is None
-        images = images and plain.describe is None
-        images = images and importlib.util.find_spec("skimage") is not None
         features = PER_FRAME if images else ["raw"]
-    if center is None:
-        center = [False, True]
+    steps = plain.resample or min(STEPS, int(np.median(lengths)))
     if stack is None:
-        stack = [m for m in STACKS if m == 1 or shortest >= 2 * m]
+        stack = [1]
+        if not images:
+            stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
     found = {}
-    for kind, centred, m in itertools.product(features, center, stack):
+    for kind, m, centred in itertools.product(features, stack, center or [False, True]):
+        if centred and center is None and kind != "raw":
+            continue
         options = plain.feature_options
         if len(features) > 1:
             options = _fitted_options(kind, shape)
         words = [kind.upper() if kind != "raw" else "raw"] * (len(features) > 1)
-        words += ["centred"] * (centred and len(center) > 1)
-        words += [f"stack {m}"] * (m > 1 and len(stack) > 1)
-        name = ", ".join(words) or "plain"
-        found[name] = replace(
+        words += ["centred"] * (centred and center != [True])
+        stacked = m if m == HALF else f"stack {m}"
+        words += [stacked] * (m != 1 and len(stack) > 1)
+        half = {"resample": steps, "stack": steps // 2} if m == HALF else {"stack": m}
+        found[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
             feature_options=options if kind != "raw" else {},
             center=centred,
-            stack=m,
+            **half,
         )
     return found
 
@@ -100,30 +108,6 @@ def describe(clip, recipe):
     if not np.isfinite(rows).all():
         raise ValueError("describe must return finite numbers, got NaN or inf")
     return rows
-
-
-def described_by(team, sets, shape, recipes):
-    """{features: the descriptors of all sets} of Recipes, by the processes of a Team.
-
-    Those that are missing failed, or time was up.
-    """
-    found = {}
-    for recipe in recipes:
-        given = sets, shape, recipe
-        rows = [one for _, one in team.each(described_or_why, given, len(sets))]
-        rows = [one for one in rows if isinstance(one, np.ndarray)]
-        if len(rows) == len(sets):
-            found[recipe.features] = rows
-    return found
-
-
-def described_or_why(given, i, seconds):
-    """For a Team: the descriptors of set i of sets, or the error; see described_set."""
-    sets, shape, recipe = given
-    try:
-        yield described_set(sets[i], shape, recipe)
-    except ValueError as error:
-        yield error
 
 
 def described_set(rows, shape, recipe):

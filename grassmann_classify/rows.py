@@ -18,15 +18,17 @@ from grassmann_sc import checks, estimators, tuning
 
 # penalties of the ridge classifier on codes of unit variance
 RIDGE = [0.1, 1, 10, 100, 1000]
-# reads: the input that a method takes. Its best candidate is searched among "gram", the
-# projection kernel of every p, or "kernels", these and the Gram matrices of Gaussian
-# kernels, or {(kernel, number): matrix} that a function gives: predict of tuning.Search
-# takes their blocks. Of the matrices of a function, grid names the number. An estimator
-# takes "subspaces" (n, d, p), "sets" of rows or "videos"; its grid is searched, whose
-# first parameter is the one that has neighbours. p in the grid is that of "subspaces".
-Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
-PEERS = "vote of nearest subspaces and SVMs"
-OURS = "vote of the coding methods"
+# reads: the input that a method takes. "gram", "kernels": Gram matrices, of linear
+# candidates, or of Gaussian ones too, or {(kernel, number): matrix} that a function
+# gives: predict of tuning.Search takes their blocks. among: "sum", their inner product;
+# "each", the candidates that are summed, one by one; "usual": the first recipe's p that
+# is best for the nearest subspace. Of the matrices of a function, grid names the number.
+# An estimator takes "subspaces" (n, d, p), "sets" of rows or "videos"; its grid is
+# searched, whose first parameter is the one that has neighbours. p in the grid is that
+# of "subspaces".
+Method = namedtuple(
+    "Method", "name reads estimator grid predict among", defaults=[None, "sum"]
+)
 TRIED_FIRST = {  # the features of what a user would try first, by the names of rows
     "frames: SVM, mean of their scores": "frames",
     "mean frame: SVM": "mean",
@@ -74,18 +76,19 @@ def methods(n_train, smallest, settings):
     local = tuning.local_predictions(settings.neighbors)
     support = svm_predictions(settings.C)
     nearest = tuning.nearest_predictions
-    for name, reads, predict in (
-        ("nearest subspace", "gram", nearest),
-        ("SVM on the projection kernel", "gram", support),
-        ("nearest subspace in a kernel's space", "kernels", nearest),
-        ("SVM on a kernel's Gram matrix", "kernels", support),
-        ("gSC, labelled sets as atoms", "gram", sparse),
-        ("gLC, labelled sets as atoms", "gram", local),
-        ("kgSC, labelled sets as atoms", "kernels", sparse),
-        ("kgLC, labelled sets as atoms", "kernels", local),
+    for name, reads, predict, among in (
+        ("nearest subspace", "gram", nearest, "usual"),
+        ("nearest by the inner product", "gram", nearest, "sum"),
+        ("SVM on the projection kernel", "gram", support, "sum"),
+        ("gSC, labelled sets as atoms", "gram", sparse, "sum"),
+        ("gLC, labelled sets as atoms", "gram", local, "sum"),
+        ("nearest subspace in a kernel's space", "kernels", nearest, "sum"),
+        ("SVM on a kernel's Gram matrix", "kernels", support, "sum"),
+        ("kgSC, labelled sets as atoms", "kernels", sparse, "sum"),
+        ("kgLC, labelled sets as atoms", "kernels", local, "sum"),
     ):
         if reads == "gram" or settings.kernels:
-            yield Method(name, reads, estimator_of(name), {}, predict)
+            yield Method(name, reads, estimator_of(name), {}, predict, among)
     n_atoms = min(settings.atoms, smallest)
     if n_atoms:
         some = sorted({min(n_atoms, number) for number in settings.neighbors})[:3]
@@ -136,11 +139,12 @@ LEARNED = " learned atoms, ridge"
 ESTIMATORS = {  # of the rows, not fitted, before anything is chosen
     **dict.fromkeys(TRIED_FIRST, first_tries.FramesSVM()),
     "nearest subspace": ONE,
+    "nearest by the inner product": ONE,
     "SVM on the projection kernel": SUPPORT,
-    "nearest subspace in a kernel's space": ONE,
-    "SVM on a kernel's Gram matrix": SUPPORT,
     "gSC, labelled sets as atoms": GSC,
     "gLC, labelled sets as atoms": GLC,
+    "nearest subspace in a kernel's space": ONE,
+    "SVM on a kernel's Gram matrix": SUPPORT,
     "kgSC, labelled sets as atoms": GSC,
     "kgLC, labelled sets as atoms": GLC,
     f"gSC,{LEARNED}": on_codes(
@@ -156,24 +160,6 @@ def estimator_of(name, known=ESTIMATORS):
     if key not in known:
         raise ValueError(f"there is no row {name!r}; the rows are: {'; '.join(known)}")
     return clone(known[key])
-
-
-class InKernel(str):
-    """The name of a kernel in a table, which knows the kernel."""
-
-    def __new__(cls, kernel):
-        gamma = getattr(kernel, "gamma", None)
-        words = (
-            getattr(kernel, "__name__", repr(kernel))
-            if gamma is None
-            else f"gamma {gamma:.2g}"
-        )
-        name = super().__new__(cls, words)
-        name.kernel = kernel
-        return name
-
-    def __reduce__(self):
-        return InKernel, (self.kernel,)
 
 
 def slug(name):

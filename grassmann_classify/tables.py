@@ -156,7 +156,7 @@ def columns_of(settings, label):
 def _most_often(done):
     """The most frequent value of each parameter, and in how many splits, if not in all.
 
-    Of numbers of which none was chosen in more than half of the splits, and of voters,
+    Of numbers of which none was chosen in more than half of the splits, and of candidates,
     the least and the largest.
     """
     words = []
@@ -164,7 +164,7 @@ def _most_often(done):
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
         numbers = [one for one in counts if type(one) in (int, float)]
-        spread = 2 * count <= len(done) or name == "voters"
+        spread = 2 * count <= len(done) or name == "candidates"
         if spread and len(counts) == len(numbers) > 1:
             words.append(in_words(name, max(numbers), min(numbers)))
         elif value is not None:
@@ -174,26 +174,13 @@ def _most_often(done):
 
 
 def _notes(done):
-    """Notes on a row: candidates left out, choices at the end of a grid, warnings.
-
-    A choice at an end is noted if it was made in half of the splits or more.
-    """
+    """Notes on a row: candidates left out, and warnings."""
     left_out = Counter(name for split in done for name in split["left_out"])
     for name, count in left_out.items():
         why = next(
             split["left_out"][name] for split in done if name in split["left_out"]
         )
         yield f"{name} left out{_of_splits(count, done)}: {why}"
-    for name, count in Counter(
-        name for split in done for name in split["ends"]
-    ).items():
-        if 2 * count >= len(done):
-            tries = Counter(
-                split["ends"][name] for split in done if name in split["ends"]
-            )
-            ((option, _),) = tries.most_common(1)
-            hint = f": try {option}" if option else ""
-            yield f"{name} at the end of its grid{_of_splits(count, done)}{hint}"
     warned = Counter(text for split in done for text in split["warned"])
     for text, count in warned.most_common(1):
         others = (

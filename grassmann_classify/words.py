@@ -21,7 +21,11 @@ ROWS = {  # {full name: (short name, what the row does)}
     ),
     "nearest subspace": (
         "nearest subspace",
-        "the class of the labelled clip whose subspace is nearest",
+        "the class of the labelled clip whose subspace is nearest: one recipe, one p",
+    ),
+    "nearest by the inner product": (
+        "nearest",
+        "the class of the nearest labelled clip, by the inner product of all candidates",
     ),
     "SVM on the projection kernel": (
         "subspaces: SVM",
@@ -50,14 +54,6 @@ ROWS = {  # {full name: (short name, what the row does)}
     "kgLC, labelled sets as atoms": (
         "kgLC",
         "local coding, in the space of a kernel of frames",
-    ),
-    "vote of nearest subspaces and SVMs": (
-        "vote: nearest and SVM",
-        "a vote of all settings of the rows that do not code, the better count more",
-    ),
-    "vote of the coding methods": (
-        "vote: coding",
-        "a vote of all settings of the rows that code, the better count more",
     ),
     "GDA": ("GDA", "discriminant analysis of subspaces (Grassmann kernel)"),
     "GGDA": ("GGDA", "discriminant analysis that keeps neighbours together"),
@@ -103,9 +99,12 @@ TERMS = {  # {the parameter: what its words mean}
     "n_neighbors": "neighbours: the labelled clips that may code a new one",
     "rule": "class: the one whose labelled clips explain most, or have most weight",
     "C": "C: of an SVM; larger, and it tries harder to have every training clip right",
-    "voters": "voters: the candidates, by settings, that vote",
+    "candidates": "candidates: recipes with a p, an alpha or a gamma, whose inner "
+    "products are averaged",
+    "shrinkage": "shrinkage: of directions that vary within classes; less, and they count "
+    "less",
 }
-THINGS = {"p": "direction", "n_neighbors": "neighbour", "voters": "voter"}
+THINGS = {"p": "direction", "n_neighbors": "neighbour", "candidates": "candidate"}
 NAMES = {"lam": "lambda", "spectrum": "all directions, alpha"}
 RULES = {
     "residual": "the class that explains most",

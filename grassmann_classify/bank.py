@@ -1,0 +1,281 @@
+"""The bank: Gram matrices of all candidates, which rank them and are summed.
+
+A candidate is a recipe with a dimension p, a spectrum alpha, or a Gaussian kernel and p.
+Every matrix is scaled so that K(x, x) = 1.
+"""
+
+import math
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.building import kept_rows, padded, resampled
+from grassmann_classify.clips import threaded
+from grassmann_classify.first_tries import FEATURES, few_of
+from grassmann_classify.messages import to_stderr
+from grassmann_classify.recipes import base_of, described_set, shortened
+from grassmann_classify.settings import candidate_points
+from grassmann_classify.words import in_words
+from grassmann_sc import frames, kernels, subspaces, tuning
+
+MOST_P = 12  # largest dimension of a candidate where none is asked for
+MOST_P_IN_KERNEL = 6
+N_GAMMAS = 7
+FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
+CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
+MOST_BYTES = 2**30  # of all matrices that are kept
+
+# recipe: a name, None for the one by which clips were read; kernel None: linear, with p
+# or spectrum; else Gaussian, or the user's own, with p
+Candidate = namedtuple("Candidate", "recipe p spectrum kernel", defaults=[None] * 3)
+
+
+def words_of(candidate):
+    """Say what a candidate is.
+
+    >>> words_of(Candidate("raw", p=3)), words_of(Candidate(None, None, 0.25))
+    ('raw pixels, 3 directions', 'all directions, alpha 0.25')
+    """
+    kernel = candidate.kernel
+    point = candidate._asdict()
+    if kernel is not None:
+        gamma = getattr(kernel, "gamma", None)
+        own = getattr(kernel, "__name__", repr(kernel))
+        point["kernel"] = own if gamma is None else f"gamma {gamma:.2g}"
+    named = [in_words(key, value) for key, value in point.items() if value is not None]
+    return ", ".join(map(str, named))
+
+
+def rows_by(rows, recipe):
+    """Rows of a set by a Recipe: resampled, stacked and normalised descriptors."""
+    return kept_rows(resampled(rows, recipe.resample), recipe)
+
+
+def scaled_bases(U, weights):
+    """Weighted bases (n, d, r) of unit norm; weights (n, r) of their projectors."""
+    return U * np.sqrt(weights)[:, None].astype(U.dtype)
+
+
+def weights_of(s, candidate):
+    """Weights (n, r), of norm 1, of a linear candidate's directions of values s (n, r)."""
+    if candidate.p is None:
+        return subspaces.weights_of(s, candidate.spectrum)
+    leading = np.arange(s.shape[1]) < candidate.p
+    return np.broadcast_to(leading / math.sqrt(candidate.p), s.shape)
+
+
+def few_frames(rows):
+    """At most FEW rows, at even steps."""
+    return rows[frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))]
+
+
+class Rows:
+    """The rows of the sets of a Collection, by each of several recipes.
+
+    recipes: {name: Recipe}, variants of the one by which the Collection was read; or
+    {None: None}, that one alone.
+    """
+
+    def __init__(self, collection, recipes=None):
+        self.collection = collection
+        self.recipes = {None: None} if recipes is None else {**recipes}
+        self.described = {}
+
+    def is_base(self, name):
+        """Is it the recipe by which the Collection was read?"""
+        recipe = self.recipes[name]
+        return recipe is None or recipe == base_of(recipe)
+
+    def sets(self, name, short=False):
+        """Rows of all sets; short: turned so that few numbers tell each."""
+        recipe = self.recipes[name]
+        if self.is_base(name) or self.collection.sets is None:
+            rows = self.collection.sets
+            return shortened(rows) if short and rows else rows
+        described = self._by_descriptor(recipe)
+        if short:
+            described = shortened(described)
+        return [rows_by(rows, recipe) for rows in described]
+
+    def _by_descriptor(self, recipe):
+        """Descriptors of all frames, made once."""
+        if recipe.features == base_of(recipe).features:
+            return self.collection.sets
+        if recipe.features not in self.described:
+            # one after another: frames.lbp silences a warning, which no thread may do
+            shape = self.collection.frame
+            sets = self.collection.sets
+            made = [described_set(rows, shape, recipe) for rows in sets]
+            self.described[recipe.features] = made
+        return self.described[recipe.features]
+
+    def directions(self, name, short=False):
+        """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are known."""
+        collection = self.collection
+        if not self.is_base(name):
+            most = self.recipes[name].p
+            sets = self.sets(name, short)
+            return padded(
+                threaded(lambda rows: subspaces.singular_directions(rows, most), sets)
+            )
+        if collection.spectra:
+            return collection.spectra
+        return collection.X, np.ones((len(collection.X), collection.X.shape[2]))
+
+    def by(self, name):
+        """The Collection by a recipe, with its rows."""
+        if self.is_base(name):
+            return self.collection
+        U, s = self.directions(name)
+        raw = self.recipes[name].features == "raw"
+        return self.collection._replace(
+            X=U[:, :, : rank_of(s)],
+            sets=self.sets(name),
+            frame=self.collection.frame if raw else (),
+            spectra=(U, s),
+        )
+
+    def points(self, candidate):
+        """What a candidate compares: weighted bases (n, d, r); with a kernel, (rows of
+        the sets, coefficients of their bases).
+        """
+        if candidate.kernel is None:
+            U, s = self.directions(candidate.recipe)
+            if candidate.p is not None:
+                U, s = (A[..., : candidate.p] for A in (U, s))
+            return scaled_bases(U, weights_of(s, candidate))
+        rows = [few_frames(rows) for rows in self.sets(candidate.recipe)]
+        rows = [part.astype(np.float64, copy=False) for part in rows]
+        bases = kernels.kernel_bases(rows, candidate.kernel, candidate.p)
+        return rows, [A / candidate.p**0.25 for A in bases]
+
+
+def rank_of(s):
+    """The least rank of sets with singular values s (n, r)."""
+    return np.count_nonzero(s, axis=1).min()
+
+
+def gram_of(candidate, points, new=None):
+    """K (n, n) of a candidate's points, or (n_new, n) of new points with them."""
+    if candidate.kernel is None:
+        pair = [points] if new is None else [new, points]
+        return core.projection_kernel(*pair)
+    pair = points if new is None else [*new, *points]
+    return kernels.kernel_gram(*pair, kernel=candidate.kernel)
+
+
+class Bank(Rows):
+    """Gram matrices of candidates, by recipe; and what other rows take from the sets.
+
+    settings: what candidates are of (p, spectrum, kernels, kernel); videos: the clips
+    (n_frames, height, width), or None. grams {Candidate: K (n, n) float32} are those
+    that are kept; absent {name: why} the recipes that some set cannot have.
+    """
+
+    def __init__(self, collection, recipes, settings, videos=None):
+        super().__init__(collection, recipes)
+        self.p, self.spectrum = candidate_points(settings)
+        self.kernel = settings.kernel
+        self.videos = videos
+        self.grams = {}
+        self.absent = {}
+        self.hulls = {}  # distances, of baseline_rows
+        self._features = {}
+
+    @property
+    def names(self):
+        """The recipes that no set is known to lack."""
+        return [name for name in self.recipes if name not in self.absent]
+
+    @property
+    def uncentred(self):
+        """Names of recipes that leave a set its mean; all if none does."""
+        of_mean = [
+            name
+            for name in self.names
+            if self.recipes[name] is None or not self.recipes[name].center
+        ]
+        return of_mean or self.names
+
+    def features(self, kind, name):
+        """A few rows of each set, by first_tries.FEATURES."""
+        key = kind, name
+        if key not in self._features:
+            made = map(FEATURES[kind], self.sets(name))
+            self._features[key] = [few_of([rows], np.inf)[0] for rows in made]
+        return self._features[key]
+
+    def take_spectra(self, spectra):
+        """Have no candidates but these spectra, where spectra can be had."""
+        if self.spectrum and (self.collection.spectra or self.recipes != {None: None}):
+            self.spectrum = [*spectra] if self.p is None else self.spectrum
+            self.p = []
+
+    def dimensions(self, rank):
+        """The p of candidates whose sets have this rank."""
+        if self.p is None:
+            return tuning.dimensions(min(rank, MOST_P))
+        return [p for p in self.p if p <= rank]
+
+    def linear(self, name):
+        """Yield {Candidate: K} of a recipe, in parts of bounded size.
+
+        ValueError if a set has no directions by it, or none of the p asked for.
+        """
+        U, s = self.directions(name, short=True)
+        found = [Candidate(name, p) for p in self.dimensions(rank_of(s))]
+        if self.is_base(name) and not self.collection.spectra:
+            spectrum = []
+        else:
+            spectrum = self.spectrum
+        found += [Candidate(name, None, alpha) for alpha in spectrum]
+        if not found:
+            raise ValueError(
+                f"--p must hold a dimension up to {rank_of(s)}, that of the smallest "
+                f"set; got {self.p}"
+            )
+        part = max(1, MOST_BYTES // (8 * len(s) ** 2))
+        for first in range(0, len(found), part):
+            some = found[first : first + part]
+            weights = np.array([weights_of(s, candidate) for candidate in some])
+            grams = subspaces.weighted_grams(U, weights)
+            yield dict(zip(some, grams.astype(np.float32, copy=False)))
+
+    def gaussian(self, name):
+        """Yield {Candidate: K} of a recipe, a kernel after another."""
+        own = self.kernel is not None
+        sets = [few_frames(rows) for rows in self.sets(name, short=not own)]
+        sets = [rows.astype(np.float64, copy=False) for rows in sets]
+        grid = [self.kernel]
+        if not own:
+            gammas = kernels.gamma_grid(sets, N_GAMMAS)
+            grid = [kernels.rbf(float(gamma)) for gamma in gammas]
+        most = MOST_P_IN_KERNEL if self.p is None else max(self.p, default=1)
+        part = max(1, MOST_BYTES // (8 * most * len(sets) ** 2))
+        for first in range(0, len(grid), part):
+            bases = {}
+            for kernel in grid[first : first + part]:
+                try:
+                    of_sets = kernels.kernel_bases(sets, kernel)
+                except ValueError as error:
+                    to_stderr(
+                        f"left out {words_of(Candidate(name, None, None, kernel))}: {error}"
+                    )
+                    continue
+                bases[kernel] = [A[:, :most] for A in of_sets]
+            found = kernels.kernel_grams(sets, [*bases.values()], [*bases], each_p=True)
+            for kernel, K in zip(bases, found):
+                yield {
+                    Candidate(name, p, None, kernel): (K[p - 1] / p).astype(np.float32)
+                    for p in self.dimensions(len(K))
+                    if p <= most
+                }
+
+    def is_cheap(self, name):
+        """Are all Gaussian candidates of a recipe made soon?"""
+        lengths = [min(FEW, len(rows)) for rows in self.collection.sets]
+        d = self.collection.sets[0].shape[1]
+        if self.recipes[name] is not None:
+            d *= self.recipes[name].stack
+        return sum(lengths) ** 2 * (10 * N_GAMMAS + d) / 2 <= CHEAP

@@ -1,0 +1,257 @@
+"""The inner product of a split: candidates within chance of the best, summed.
+
+All candidates are ranked alike, by cross-validation of gSC at one lambda on the training
+part. The mean of the Gram matrices of those within one standard error of the best is the
+inner product of the direct sums of their projectors. Rows whiten it within classes.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from grassmann_classify.bank import (
+    MOST_BYTES,
+    Rows,
+    gram_of,
+    words_of,
+)
+from grassmann_classify.messages import plural, to_stderr
+from grassmann_sc import tuning
+
+LAM = 0.03  # of the ranking, in units of lam_max
+WITHIN = 1  # standard errors of accuracy within which candidates are summed
+HOPELESS = 3  # standard errors behind, after which no further fold is asked
+LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
+SHRINKAGE = (None, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
+FIXED = [1 / 8, 1 / 4, 1 / 2]  # alpha of the candidates of a first look
+predictions = tuning.sparse_predictions([LAM], ["residual"])
+
+
+class Ranking:
+    """The accuracy of each candidate on a split's training part.
+
+    label (n,): the classes of all sets, of which only those in folds are read. accuracy
+    {Candidate: share that is right}; nearest: those of the nearest subspace, of the
+    first recipe's dimensions.
+    """
+
+    def __init__(self, label, folds, first):
+        self.label = label
+        self.folds = folds
+        self.first = first
+        self.n = len(np.unique(np.concatenate([part for _, part in folds])))
+        self.accuracy = {}
+        self.nearest = {}
+
+    def judge(self, candidate, K):
+        """Add the accuracy of a candidate, on fewer folds if it is hopeless."""
+        right = []
+        nearest = []
+        linear = candidate.kernel is None
+        is_usual = linear and candidate.p and candidate.recipe == self.first
+        for fit, validate in self.folds:
+            K_dd, K_xd = tuning.Gram(K).parts(fit, validate)
+            K_dd = K_dd.astype(np.float64)
+            truth = self.label[validate]
+            (labels,) = predictions(K_dd, K_xd, self.label[fit]).values()
+            right = [*right, *(labels == truth)]
+            nearest = [*nearest, *(self.label[fit][K_xd.argmax(axis=1)] == truth)]
+            least = self.least(linear, HOPELESS, len(right))
+            if not is_usual and np.mean(right) < least:
+                break
+        self.accuracy[candidate] = float(np.mean(right))
+        if is_usual:
+            self.nearest[candidate] = float(np.mean(nearest))
+
+    def least(self, linear, within=WITHIN, n=None):
+        """The accuracy within so many standard errors, of n sets, of the best."""
+        n = n or self.n
+        best = max(self._among(linear).values(), default=0)
+        error = max(math.sqrt(best * (1 - best) / n), 1 / (2 * n))
+        return best - within * error - 1e-9
+
+    def _among(self, linear):
+        if not linear:
+            return self.accuracy
+        return {c: share for c, share in self.accuracy.items() if c.kernel is None}
+
+    def summed(self, linear):
+        """The candidates within chance of the best, best first; linear: among these."""
+        of_all = self._among(linear)
+        least = self.least(linear)
+        some = [candidate for candidate, share in of_all.items() if share >= least]
+        return sorted(some, key=of_all.get, reverse=True)
+
+    def best(self, allowed=lambda candidate: True):
+        """The best of the linear candidates that are allowed."""
+        some = filter(allowed, self._among(linear=True))
+        return max(some, key=self.accuracy.get)
+
+    def usual(self):
+        """The dimension that is best for the nearest subspace, by the first recipe."""
+        return max(self.nearest, key=self.nearest.get)
+
+    def leading(self):
+        """The recipes with the best linear candidates, at most LEADING."""
+        of_all = self._among(linear=True)
+        order = sorted(of_all, key=of_all.get, reverse=True)
+        return [*dict.fromkeys(c.recipe for c in order)][:LEADING]
+
+
+def fill(bank, rankings, with_kernels, end=math.inf):
+    """Rank all candidates of a Bank, which keeps the matrices that a split sums.
+
+    with_kernels: Gaussian ones too. No recipe is begun after the time end but the
+    first. ValueError if there is no candidate.
+    """
+    began = time.perf_counter()
+    for name in bank.names:
+        if bank.grams and time.perf_counter() > end:
+            break
+        try:
+            for grams in bank.linear(name):
+                _judge(bank, rankings, grams)
+        except ValueError as error:
+            bank.absent[name] = str(error)
+    if not bank.grams:
+        raise ValueError(next(iter(bank.absent.values())))
+    for name in bank.names if with_kernels else []:
+        cheap = bank.is_cheap(name)
+        some = [one for one in rankings if cheap or name in one.leading()]
+        if some and time.perf_counter() < end:
+            for grams in bank.gaussian(name):
+                _judge(bank, some, grams)
+    for name, why in bank.absent.items():
+        to_stderr(f"recipe {name} left out: {why}")
+    n_all = len({c for ranking in rankings for c in ranking.accuracy})
+    to_stderr(
+        f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept: "
+        f"{time.perf_counter() - began:.1f} s"
+    )
+
+
+def _judge(bank, rankings, grams):
+    for candidate, K in grams.items():
+        for ranking in rankings:
+            ranking.judge(candidate, K)
+    bank.grams |= grams
+    _forget(bank, rankings)
+
+
+def _forget(bank, rankings):
+    """Keep the matrices that a ranking sums, or the best that MOST_BYTES hold."""
+    behind = {}
+    for ranking in rankings:
+        for linear in (True, False):
+            for candidate in ranking.summed(linear):
+                gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
+                behind[candidate] = min(gap, behind.get(candidate, gap))
+        if ranking.nearest:
+            behind[ranking.usual()] = -1
+    n = len(next(iter(bank.grams.values())))
+    most = max(1, MOST_BYTES // (4 * n**2))
+    order = sorted(behind, key=behind.get)
+    bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
+
+
+@dataclass
+class InnerProduct:
+    """The mean of the inner products of candidates, best first.
+
+    recipes {name: Recipe}: those of the candidates; accuracies: of each candidate, in
+    the ranking.
+    """
+
+    candidates: list
+    recipes: dict
+    accuracies: list
+
+    def points(self, collection):
+        """What each candidate compares of the sets of a Collection with rows."""
+        rows = Rows(collection, self.recipes)
+        return [rows.points(candidate) for candidate in self.candidates]
+
+    def gram(self, points):
+        """K (n, n) of what points() gave, with K(x, x) = 1."""
+        pairs = zip(self.candidates, points)
+        return np.mean([gram_of(*pair) for pair in pairs], axis=0)
+
+    def cross(self, new, points):
+        """K (n_new, n) of new points with others."""
+        of_all = zip(self.candidates, points, new)
+        return np.mean([gram_of(*each) for each in of_all], axis=0)
+
+    @property
+    def words(self):
+        """[(candidate in words, accuracy in %), ...]"""
+        shares = (100 * accuracy for accuracy in self.accuracies)
+        return [*zip(map(words_of, self.candidates), shares)]
+
+
+def inner_product(bank, ranking, linear, most=None):
+    """(InnerProduct, its matrix (n, n)) of the candidates that a split sums."""
+    some = [c for c in ranking.summed(linear) if c in bank.grams][:most]
+    names = {candidate.recipe for candidate in some}
+    recipes = {name: recipe for name, recipe in bank.recipes.items() if name in names}
+    accuracies = [ranking.accuracy[candidate] for candidate in some]
+    K = mean_of([bank.grams[candidate] for candidate in some])
+    return InnerProduct(some, recipes, accuracies), K
+
+
+def mean_of(grams):
+    """The mean of matrices, in float64."""
+    grams = [*grams]
+    return sum(grams[1:], grams[0]).astype(np.float64) / len(grams)
+
+
+class Whitening:
+    """The matrix K (n, n), whitened within the classes of the sets to learn from.
+
+    K'(x, y) = K(x, y) - k_x^T H (rho I + H K H)^-1 H k_y, scaled to K'(x, x) = 1, where
+    H removes class means of the sets to learn from.
+    """
+
+    def __init__(self, K, label):
+        self.K = K
+        self.label = label
+        self._parts = {}
+
+    def parts(self, train, asked, shrinkage):
+        """K'_dd of the sets to learn from, and K'_xd of those asked."""
+        key = train.tobytes(), asked.tobytes()
+        if key not in self._parts:
+            self._parts[key] = self._decomposed(train, asked)
+        K_dd, K_xd, values, of_train, of_asked = self._parts[key]
+        if shrinkage is None or not values.any():
+            return K_dd, K_xd
+        share = 1 / (shrinkage * values.sum() / min(len(values), 50) + values)
+        left = of_train * share
+        K_dd = K_dd - left @ of_train.T
+        norm = np.sqrt(K_dd.diagonal())
+        norm_x = np.sqrt(1 - (of_asked**2 @ share))
+        return K_dd / norm / norm[:, None], (K_xd - of_asked @ left.T) / norm / norm_x[
+            :, None
+        ]
+
+    def _decomposed(self, train, asked):
+        K_dd, K_xd = tuning.Gram(self.K).parts(train, asked)
+        index = np.unique(self.label[train], return_inverse=True)[1]
+        mean = (index == index[:, None]) / np.bincount(index)[index]
+        H = np.eye(len(index)) - mean
+        values, V = np.linalg.eigh(H @ K_dd @ H)
+        keep = values > 1e-10 * len(values)
+        V = H @ V[:, keep]
+        return K_dd, K_xd, values[keep], K_dd @ V, K_xd @ V
+
+
+class Whitened:
+    """A candidate of tuning.Search: a Whitening with its shrinkage."""
+
+    def __init__(self, whitening, shrinkage):
+        self.whitening = whitening
+        self.shrinkage = shrinkage
+
+    def parts(self, train, asked):
+        return self.whitening.parts(train, asked, self.shrinkage)
