@@ -37,14 +37,9 @@ def words_of(candidate):
     >>> words_of(Candidate("raw", p=3)), words_of(Candidate(None, None, 0.25))
     ('raw pixels, 3 directions', 'all directions, alpha 0.25')
     """
-    kernel = candidate.kernel
     point = candidate._asdict()
-    if kernel is not None:
-        gamma = getattr(kernel, "gamma", None)
-        own = getattr(kernel, "__name__", repr(kernel))
-        point["kernel"] = own if gamma is None else f"gamma {gamma:.2g}"
     named = [in_words(key, value) for key, value in point.items() if value is not None]
-    return ", ".join(map(str, named))
+    return ", ".join(named)
 
 
 def rows_by(rows, recipe):

@@ -103,7 +103,8 @@ def of_one_type(arrays):
 
 def reader_of(method, chosen, n_blocks):
     """The Reader of a row that chose these parameters."""
-    kernel = getattr(chosen.get("kernel"), "kernel", None)
+    kernel = chosen.get("kernel")
+    kernel = None if kernel == "linear" else kernel
     if callable(method.reads):
         kind = "convex" if "bound" in chosen else "affine"
         return Reader(

@@ -145,7 +145,11 @@ def in_words(name, value, least=None):
         words = re.sub(r"stack (\d+)", r"stacks of \1 frames", value)
         return {"plain": "plain frames", "raw": "raw pixels"}.get(words, words)
     if name == "kernel":
-        return "no kernel" if value == "linear" else value
+        gamma = getattr(value, "gamma", None)
+        value = (
+            getattr(value, "__name__", value) if gamma is None else f"gamma {gamma:.2g}"
+        )
+        return "no kernel" if value == "linear" else str(value)
     if name == "rule":
         return RULES.get(value, value)
     if isinstance(value, str):
