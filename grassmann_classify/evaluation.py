@@ -32,7 +32,6 @@ from grassmann_classify.inner_product import (
     InnerProduct,
     Ranking,
     Whitened,
-    Whitening,
     fill,
     inner_product,
     mean_of,
@@ -108,7 +107,8 @@ class Split:
     end: float = math.inf
     most: int | None = None
     shrinkage: tuple = SHRINKAGE
-    shared: dict = field(default_factory=dict)  # {linear: (InnerProduct, Whitening)}
+    # {linear: (InnerProduct, K (n, n), made of Whitened)}
+    shared: dict = field(default_factory=dict)
 
     @property
     def seconds(self):
@@ -122,10 +122,10 @@ class Split:
         return min(len(fit) for fit, _ in self.folds)
 
     def summed(self, linear):
-        """(InnerProduct, Whitening) of linear candidates, or of Gaussian ones too."""
+        """(InnerProduct, its K, made of Whitened), linear or of Gaussian ones too."""
         if linear not in self.shared:
             inner, K = inner_product(self.bank, self.ranking, linear, self.most)
-            self.shared[linear] = inner, Whitening(K, self.label)
+            self.shared[linear] = inner, K, {}
         return self.shared[linear]
 
 
@@ -260,9 +260,9 @@ def candidates_of(method, split):
     if method.among == "each":
         some = [c for c in ranking.summed(linear) if c in bank.grams]
         return {candidate: bank.grams[candidate] for candidate in some[:EACH]}, None
-    inner, whitening = split.summed(linear)
+    inner, K, made = split.summed(linear)
     return {
-        ("shrinkage", shrinkage): Whitened(whitening, shrinkage)
+        ("shrinkage", shrinkage): Whitened(K, split.label, shrinkage, made)
         for shrinkage in split.shrinkage
     }, inner
 
@@ -565,7 +565,7 @@ def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
     classes, index = np.unique(label[some], return_inverse=True)
     parts = (np.searchsorted(some, part) for part in (train, test))
     split = Split(look, index, *parts, settings, [], [], None, end)
-    split.shared[True] = None, Whitening(mean_of(look.grams.values()), index)
+    split.shared[True] = None, mean_of(look.grams.values()), {}
     results = {}
     codes = {}
     for method in rows_of(split, methods_of, len(train)):
@@ -592,7 +592,8 @@ def _evenly(part, label, share):
 def _fixed(method, split):
     """The Outcome of a method with the parameters USUAL."""
     bank = split.bank
-    candidate = Whitened(split.summed(True)[1], USUAL_SHRINKAGE)
+    _, K, made = split.summed(True)
+    candidate = Whitened(K, split.label, USUAL_SHRINKAGE, made)
     if is_tried_first(method):
         rows = bank.features(method.reads, bank.uncentred[0])
         candidate = first_tries.Features(rows)

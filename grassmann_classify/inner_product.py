@@ -7,6 +7,7 @@ inner product of the direct sums of their projectors. Rows whiten it within clas
 
 import math
 import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +19,14 @@ from grassmann_classify.bank import (
     words_of,
 )
 from grassmann_classify.messages import plural, to_stderr
-from grassmann_sc import tuning
+from grassmann_sc import discriminative, tuning
 
 LAM = 0.03  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
 HOPELESS = 3  # standard errors behind, after which no further fold is asked
 LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
-SHRINKAGE = (None, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
+SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
+MOST_MADE = 2**25  # numbers of whitened matrices that are kept for the next row
 FIXED = [1 / 8, 1 / 4, 1 / 2]  # alpha of the candidates of a first look
 predictions = tuning.sparse_predictions([LAM], ["residual"])
 
@@ -206,52 +208,36 @@ def mean_of(grams):
     return sum(grams[1:], grams[0]).astype(np.float64) / len(grams)
 
 
-class Whitening:
-    """The matrix K (n, n), whitened within the classes of the sets to learn from.
+class Whitened:
+    """A candidate of tuning.Search: K (n, n), whitened by the sets to learn from.
 
-    K'(x, y) = K(x, y) - k_x^T H (rho I + H K H)^-1 H k_y, scaled to K'(x, x) = 1, where
-    H removes class means of the sets to learn from.
+    shrinkage: that of discriminative.Whitening, None: not whitened; made {(shrinkage,
+    sets to learn from, sets asked): parts}, which candidates of one K share.
     """
 
-    def __init__(self, K, label):
+    def __init__(self, K, label, shrinkage, made):
         self.K = K
         self.label = label
-        self._parts = {}
-
-    def parts(self, train, asked, shrinkage):
-        """K'_dd of the sets to learn from, and K'_xd of those asked."""
-        key = train.tobytes(), asked.tobytes()
-        if key not in self._parts:
-            self._parts[key] = self._decomposed(train, asked)
-        K_dd, K_xd, values, of_train, of_asked = self._parts[key]
-        if shrinkage is None or not values.any():
-            return K_dd, K_xd
-        share = 1 / (shrinkage * values.sum() / min(len(values), 50) + values)
-        left = of_train * share
-        K_dd = K_dd - left @ of_train.T
-        norm = np.sqrt(K_dd.diagonal())
-        norm_x = np.sqrt(1 - (of_asked**2 @ share))
-        return K_dd / norm / norm[:, None], (K_xd - of_asked @ left.T) / norm / norm_x[
-            :, None
-        ]
-
-    def _decomposed(self, train, asked):
-        K_dd, K_xd = tuning.Gram(self.K).parts(train, asked)
-        index = np.unique(self.label[train], return_inverse=True)[1]
-        mean = (index == index[:, None]) / np.bincount(index)[index]
-        H = np.eye(len(index)) - mean
-        values, V = np.linalg.eigh(H @ K_dd @ H)
-        keep = values > 1e-10 * len(values)
-        V = H @ V[:, keep]
-        return K_dd, K_xd, values[keep], K_dd @ V, K_xd @ V
-
-
-class Whitened:
-    """A candidate of tuning.Search: a Whitening with its shrinkage."""
-
-    def __init__(self, whitening, shrinkage):
-        self.whitening = whitening
         self.shrinkage = shrinkage
+        self.made = made
 
     def parts(self, train, asked):
-        return self.whitening.parts(train, asked, self.shrinkage)
+        """K' of the sets to learn from, and of those asked with them."""
+        if self.shrinkage is None:
+            return tuning.Gram(self.K).parts(train, asked)
+        key = self.shrinkage, train.tobytes(), asked.tobytes()
+        if key not in self.made:
+            if len(self.made) * len(train) ** 2 > MOST_MADE:
+                self.made.clear()
+            self.made[key] = self._whitened(train, asked)
+        return self.made[key]
+
+    def _whitened(self, train, asked):
+        K_dd, K_xd = tuning.Gram(self.K).parts(train, asked)
+        with warnings.catch_warnings():  # one set of each class in a fold
+            warnings.filterwarnings("ignore", "nothing is whitened")
+            whitening = discriminative.Whitening(
+                K_dd, self.label[train], self.shrinkage
+            )
+        norm2 = self.K.diagonal()[asked]
+        return whitening.K_dd, whitening.transform(K_xd, norm2)
