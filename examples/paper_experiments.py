@@ -68,6 +68,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
 from grassmann_classify import rows
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import baselines, video_baselines, videos_of
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, clip_names
@@ -78,7 +79,6 @@ from grassmann_classify.folder import Results
 from grassmann_classify.headers import look
 from grassmann_classify.messages import one_line
 from grassmann_classify.records import save_codes, save_results
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, split_by_file
 from grassmann_sc import estimators, frames, tuning
@@ -471,7 +471,6 @@ def compare(preset, options, clips, out):
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
     videos = videos_for(preset, clips, collection, out.cache, options.strict)
-    inputs = Inputs(collection, [preset.recipe.p], videos=videos)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = Settings(
         [preset.recipe.p],
@@ -481,8 +480,10 @@ def compare(preset, options, clips, out):
         seed=options.seed,
     )
     asked = vars(options) | vars(settings)
+    inputs = Bank(collection, None, settings, videos)
     methods = methods_of(preset, inputs)
-    for done in run_splits(collection, inputs, pairs, methods, settings):
+    of_splits = collection, inputs, pairs, methods, settings
+    for done in run_splits(*of_splits, shrinkage=[None]):
         save_results(out, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))

@@ -15,7 +15,7 @@ from grassmann_classify.clips import threaded
 from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.messages import to_stderr
 from grassmann_classify.recipes import base_of, described_set, shortened
-from grassmann_classify.settings import candidate_points
+from grassmann_classify.settings import Settings, candidate_points
 from grassmann_classify.words import in_words
 from grassmann_sc import frames, kernels, subspaces, tuning
 
@@ -168,8 +168,9 @@ class Bank(Rows):
     that are kept; absent {name: why} the recipes that some set cannot have.
     """
 
-    def __init__(self, collection, recipes, settings, videos=None):
+    def __init__(self, collection, recipes=None, settings=None, videos=None):
         super().__init__(collection, recipes)
+        settings = settings or Settings()
         self.p, self.spectrum = candidate_points(settings)
         self.kernel = settings.kernel
         self.videos = videos

@@ -397,15 +397,25 @@ def _points(method, sets, p):
 Work = namedtuple("Work", "splits methods_of smallest classes truth")
 
 
-def run_splits(collection, bank, pairs, methods_of, settings, jobs=1, end=math.inf):
+def run_splits(
+    collection,
+    bank,
+    pairs,
+    methods_of,
+    settings,
+    jobs=1,
+    end=math.inf,
+    shrinkage=SHRINKAGE,
+):
     """Evaluate all methods on all splits; yields the Progress after some rows.
 
     jobs: processes that share rows and splits; methods_of must then be one that can be
-    sent to them, as every_method gives it.
+    sent to them, as every_method gives it. end, shrinkage: as of Split.
     """
     pairs = tuning.check_splits(pairs, len(collection.label))
     groups = say_kept_together(collection, pairs)
-    work, methods = _work(collection, bank, pairs, groups, methods_of, settings, end)
+    how = end, None, shrinkage
+    work, methods = _work(collection, bank, pairs, groups, methods_of, settings, how)
     rankings = [split.ranking for split in work.splits]
     on_one_thread(fill)(bank, rankings, with_kernels(methods), end)
     names = [method.name for method in methods]
@@ -438,7 +448,7 @@ def run_splits(collection, bank, pairs, methods_of, settings, jobs=1, end=math.i
             to_stderr(f"about {in_words(to_go)} to go")
 
 
-def _work(collection, bank, pairs, groups, methods_of, settings, end):
+def _work(collection, bank, pairs, groups, methods_of, settings, how):
     """(The Work, the Methods); what is compiled is there before times are taken."""
     few = collection.X[:2]
     core.gsc(few, few, 0.1)
@@ -446,7 +456,7 @@ def _work(collection, bank, pairs, groups, methods_of, settings, end):
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")
     classes, label = np.unique(label, return_inverse=True)
     splits = [
-        split_of(bank, label, group, *pair, settings, end)
+        split_of(bank, label, group, *pair, settings, *how)
         for pair, group in zip(pairs, groups)
     ]
     # the same number of learned atoms in all splits, because a row is one method

@@ -91,7 +91,7 @@ def few_kernels(monkeypatch):
     tested.
     """
     monkeypatch.setattr("grassmann_classify.inputs.N_GAMMAS", 3)
-    monkeypatch.setattr("grassmann_classify.candidates.N_GAMMAS", 3)
+    monkeypatch.setattr("grassmann_classify.bank.N_GAMMAS", 3)
     monkeypatch.setattr("grassmann_classify.folds.MOST_REPEATS", 1)
     monkeypatch.setattr("grassmann_classify.baseline_rows.SHARES", [0.9])
     monkeypatch.setattr("grassmann_classify.baseline_rows.BOUNDS", [1.0])

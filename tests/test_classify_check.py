@@ -8,6 +8,7 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
+from grassmann_classify.bank import Bank
 from grassmann_classify.building import build_all
 from grassmann_classify.check import (
     ODD,
@@ -19,7 +20,6 @@ from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.clusters import clusters_of
 from grassmann_classify.folder import OURS
 from grassmann_classify.reasons import of_class
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_sc.estimators import SubspaceClustering
 
@@ -197,7 +197,7 @@ def test_sets_kept_together_do_not_explain_each_other(tmp_path):
     every = np.arange(len(sets))
     collection = collection_of(sets, wrong, group=group)
     settings = Settings(kernels=False, lam=[0.1], p=[3])
-    inputs = Inputs(collection, [3], None, None)
+    inputs = Bank(collection, settings=settings)
     found = suspects_among(collection, inputs, settings)
     first = found.order[:3]
     assert set(first) == set(every[(label == 0) & (group == 1)])

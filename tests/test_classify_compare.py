@@ -9,8 +9,8 @@ import pytest
 from sklearn.svm import SVC
 
 from grassmann_classify import compare, evaluation, inputs
-from grassmann_classify import sets as of_sets
 from grassmann_classify.__main__ import main
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Collection
@@ -20,13 +20,13 @@ from grassmann_classify.folds import folds
 from grassmann_classify.npz import load_npz
 from grassmann_classify.options import parse, split
 from grassmann_classify.records import save_predictions, save_results
-from grassmann_classify.rows import OURS, PEERS, methods, svm_predictions
+from grassmann_classify.rows import methods, svm_predictions
 from grassmann_classify.settings import Settings
 from grassmann_classify.sheets import save_picture_of_wrong_clips
 from grassmann_classify.splits import split_at_random, strangers
 from grassmann_classify.tables import print_comparison
 from grassmann_classify.words import short
-from grassmann_sc import kernels, subspaces, tuning
+from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -47,8 +47,6 @@ METHODS = [
     "kgLC, labelled sets as atoms",
     "gSC, 4 learned atoms, ridge",
     "gLC, 4 learned atoms, ridge",
-    PEERS,
-    OURS,
 ]
 
 
@@ -156,7 +154,7 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
         collection = Collection(X, list(sets), None, label, None, ())
-        inputs = of_sets.Inputs(collection, [2])
+        inputs = Bank(collection, None, Settings([2]))
         outcomes = evaluate(inputs, label, group, train, test, methods, Settings([2]))
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
@@ -338,35 +336,6 @@ def test_a_whole_number_of_sets_of_each_class_trains():
         ValueError, match="--train 5 needs 6 clips of each class, a has 5"
     ):
         split_at_random(label, 5, 4, 0)
-
-
-def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
-    monkeypatch, capsys
-):
-    """The middle of the grid is computed first; no kernel ends too late."""
-    now = [0.0]
-
-    def kernel_grams(sets, gammas, p_max):
-        now[0] += 0.01 * len(sets) ** 2 * len(gammas)
-        return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
-
-    monkeypatch.setattr("grassmann_classify.sets.kernel_grams", kernel_grams)
-    sets = [np.eye(3)] * 40
-    X = np.stack([np.eye(3, 2)] * 40)
-    collection = Collection(X, sets, None, np.arange(40) % 2, None, ())
-    monkeypatch.setattr(of_sets, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    grid = [kernels.rbf(4.0**k) for k in range(7)]
-    for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
-        now[0] = 0
-        inputs = of_sets.Inputs(collection, [1, 2])
-        inputs.compute_kernels(None, grid, seconds)
-        assert {kernel for _, kernel in inputs.kernels} == {*grid}
-        held = [gamma for gamma in grid if len(inputs.kernels[None, gamma][0])]
-        assert held == ready
-        assert seconds is None or now[0] <= seconds
-        assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
-        inputs.compute_kernels(None, grid, 0)  # what is decided stays
-        assert not capsys.readouterr().err
 
 
 def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):

@@ -20,6 +20,7 @@ import grassmann_sc as core
 from grassmann_classify import add, fit, load, model_file, predict, save
 from grassmann_classify.__main__ import main
 from grassmann_classify.answers import answers_of, kinds_of_scores
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method, is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, pictures_of
@@ -34,7 +35,6 @@ from grassmann_classify.model import (
 )
 from grassmann_classify.options import parse
 from grassmann_classify.reasons import differs, possible_classes
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_sc import files, kernels, plots, tuning
 from textures import simulated_textures, texture_systems
@@ -220,7 +220,7 @@ def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
 def test_every_row_that_can_be_chosen_is_tried_here():
     """Those of compare --baselines --kernels --atoms 4, but for the two votes."""
     sets, labels = image_sets()
-    inputs = Inputs(
+    inputs = Bank(
         build_all(
             clips_of(sets, labels),
             Recipe(3),

@@ -10,6 +10,7 @@ import pytest
 
 from grassmann_classify import building
 from grassmann_classify.__main__ import main
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method, names_of_rows
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe
@@ -23,8 +24,6 @@ from grassmann_classify.options import (
     parse,
     parser_of,
 )
-from grassmann_classify.rows import OURS, PEERS
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import RULES, Settings
 from processes import ROOT, run_python
 
@@ -541,11 +540,11 @@ def test_the_names_of_rows_are_those_that_there_are(kernels, atoms):
     ]
     collection = build_all(made, Recipe(3), keep_rows=True)
     videos = [rows.reshape(-1, 8, 8) for rows in collection.sets]
-    inputs = Inputs(collection, [1, 3], None, videos)
+    inputs = Bank(collection, videos=videos)
     asked = Settings(kernels=kernels, atoms=atoms, baselines=True)
     there = [row.name for row in every_method(inputs)(6, 4, asked)]
     assert len({*there}) == len(there)
-    assert sorted(names_of_rows(asked)) == sorted([*there, PEERS, OURS])
+    assert sorted(names_of_rows(asked)) == sorted(there)
 
 
 def test_rows_in_a_kernels_space_are_known_where_nothing_says_that_they_are_left_out(

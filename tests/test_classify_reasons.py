@@ -12,6 +12,7 @@ import grassmann_sc as core
 from grassmann_classify import Recipe, Settings, fit, load, predict
 from grassmann_classify.__main__ import main
 from grassmann_classify.answers import Answers
+from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.reasons import (
@@ -23,7 +24,6 @@ from grassmann_classify.reasons import (
     possible_classes,
 )
 from grassmann_classify.rows import methods
-from grassmann_classify.sets import Inputs
 from grassmann_sc import estimators, subspaces, tuning
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -279,7 +279,7 @@ def test_reasons_of_wrong_answers_are_training_sets_of_the_class_that_was_answer
     settings = Settings(lam=[0.05], neighbors=[6], C=[1.0], kernels=False)
     halves = order[:20], order[20:]
     pairs = [halves, halves[::-1]]
-    inputs = Inputs(collection)
+    inputs = Bank(collection)
     *_, done = run_splits(collection, inputs, pairs, methods, settings)
     K = core.projection_kernel(X)
     for k, (train, test) in enumerate(pairs):

@@ -7,17 +7,15 @@ import pytest
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries, fit, load, predict, recipes, save
-from grassmann_classify import sets as of_sets
+from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
-from grassmann_classify.candidates import SURE_OF_RECIPE
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import choice_of
 from grassmann_classify.options import parse, split
 from grassmann_classify.rows import methods
 from grassmann_classify.settings import Settings
-from grassmann_sc import kernels, tuning
 
 PLAIN = Recipe(24, fewer=True)
 GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
@@ -42,25 +40,36 @@ def turning(n=32, n_frames=16):
     return sets, label
 
 
+ORDERED = [
+    f"{centred}{stacked}".strip(", ") or "plain"
+    for stacked in ("", ", stack 4", ", half a clip")
+    for centred in ("", "centred")
+]
+
+
 @pytest.mark.parametrize(
     "shape, shortest, asked, names",
     [
-        ((5,), 30, {}, ["plain", "stack 4", "centred", "centred, stack 4"]),
-        ((5,), 7, {}, ["plain", "centred"]),
-        ((15, 40), 7, {}, ["plain", "centred"]),
+        ((5,), 30, {}, ORDERED),
+        ((15, 40), 7, {}, ORDERED),
+        ((5,), 4, {}, ["plain", "centred"]),
+        ((16, 40), 7, {}, ["raw", "raw, centred", "HOG", "LBP"]),
         ((16, 40), 7, {"center": [True]}, ["raw", "HOG", "LBP"]),
-        ((16, 40), 7, {"features": ["hog"]}, ["plain", "centred"]),
+        ((16, 40), 7, {"features": ["hog"]}, ["plain"]),
         ((5,), 30, {"center": [False], "stack": [2, 8]}, ["stack 2", "stack 8"]),
     ],
 )
 def test_the_candidates_are_those_that_frames_and_options_allow(
     shape, shortest, asked, names
 ):
-    found = recipes.recipes_of(PLAIN, shape, shortest, **asked)
+    found = recipes.recipes_of(PLAIN, shape, [shortest, shortest + 8], **asked)
     assert list(found) == names
     for name, recipe in found.items():
         assert ("centred" in name) <= recipe.center
-        assert ("stack 4" in name) == (recipe.stack == 4)
+        assert ("stack 4" in name) <= (recipe.stack == 4)
+        steps = min(32, shortest + 4)
+        half = {"resample": steps, "stack": steps // 2}
+        assert "half" not in name or half.items() <= vars(recipe).items()
         assert recipe.features == asked.get("features", [name[:3].lower()])[0] or (
             recipe.features == "raw"
         )
@@ -70,11 +79,11 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     """By every recipe, and whichever was asked before; nothing stays beyond its bound."""
     made = image_clips()
     base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
-    found = recipes.recipes_of(PLAIN, (16, 16), 12)
+    found = recipes.recipes_of(PLAIN, (16, 16), [12], None, [False, True], [1, 4])
     assert len(found) == 12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        inputs = of_sets.Inputs(base, [1, 3], found)
+        inputs = Bank(base, found, Settings(p=[1, 3]))
     for name, recipe in [*found.items(), *reversed(found.items())]:
         expected = build_all(made, recipe, keep_rows=True)
         collection = inputs.by(name)
@@ -82,25 +91,11 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
         assert collection.frame == expected.frame
         for rows, same in zip(collection.sets, expected.sets, strict=True):
             np.testing.assert_array_equal(rows, same)
-        for p in inputs.p[name]:
-            X = expected.X[:, :, :p].astype(float)
+        (grams,) = inputs.linear(name)
+        for candidate, K in grams.items():
+            X = expected.X[:, :, : candidate.p].astype(float)
             gram = np.linalg.norm(np.einsum("idp,jdq->ijpq", X, X), axis=(2, 3)) ** 2
-            np.testing.assert_allclose(inputs.gram[name, p], gram, atol=1e-12)
-
-
-def test_rows_that_were_used_last_are_kept_longest(monkeypatch):
-    """A third recipe takes the place of the one that was asked for longest ago."""
-    base = build_all(image_clips(), recipes.base_of(PLAIN), keep_rows=True)
-    found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [True, False], [1, 2, 3])
-    first, second, third = [name for name in found if found[name].center]
-    inputs = of_sets.Inputs(base, [1], found)
-    kept = {name: inputs.sets(name) for name in (first, second)}
-    assert inputs.sets(first) is kept[first]  # used again, after the second
-    monkeypatch.setattr(
-        of_sets, "MOST_KEPT", 4 * sum(one.nbytes for one in kept[first])
-    )
-    inputs.sets(third)
-    assert inputs.sets(first) is kept[first] and inputs.sets(second) is not kept[second]
+            np.testing.assert_allclose(K, gram / candidate.p, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -144,18 +139,6 @@ def test_descriptors_that_cannot_be_candidates_are_errors(
     assert words in capsys.readouterr().err
 
 
-def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
-    made = image_clips()
-    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
-    found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [False], [1, 20])
-    inputs = of_sets.Inputs(base, None, found)
-    assert inputs.names == ["plain"] and list(inputs.absent) == ["stack 20"]
-    assert (
-        "recipe stack 20 left out: 0: n_blocks must be at most"
-        in capsys.readouterr().err
-    )
-
-
 def outcomes(inputs, label, train, test, settings=GSC):
     rows = evaluate(inputs, label, None, train, test, methods, settings)
     return {row.method.name: row for row in rows}
@@ -164,7 +147,7 @@ def outcomes(inputs, label, train, test, settings=GSC):
 def inputs_of_turning(sets, label):
     made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
     base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
-    return of_sets.Inputs(base, [2], recipes.recipes_of(PLAIN, (5,), 16))
+    return Bank(base, recipes.recipes_of(PLAIN, (5,), [16]), Settings(p=[2]))
 
 
 def test_the_recipe_that_tells_classes_apart_is_chosen():
@@ -190,44 +173,6 @@ def test_labels_of_the_test_part_change_neither_choices_nor_answers():
         assert row.predicted.tolist() == same[name].predicted.tolist()
 
 
-def test_the_first_recipe_stays_unless_another_is_surely_better():
-    """Of two recipes that make the same rows, and of one that is better by luck."""
-    sets, label = turning()
-    inputs = inputs_of_turning(sets, label)
-    for name, p in inputs.gram:
-        inputs.gram[name, p] = inputs.gram["stack 4", 2].copy()
-    row = outcomes(inputs, label, np.arange(20), np.arange(20, 32))
-    assert row["nearest subspace"].chosen["recipe"] == "plain"
-    worse = inputs.gram["plain", 2]
-    # one set of twenty is mistaken: less than two standard errors
-    worse[[0, 1]] = worse[[1, 0]]
-    worse[:, [0, 1]] = worse[:, [1, 0]]
-    row = outcomes(inputs, label, np.arange(20), np.arange(20, 32))
-    assert row["nearest subspace"].chosen["recipe"] == "plain"
-
-
-def test_a_kernel_is_chosen_on_few_frames_and_used_with_all(monkeypatch):
-    sets, label = turning()
-    monkeypatch.setattr(of_sets, "MANY_FRAMES", 100)
-    monkeypatch.setattr(of_sets, "FEW", 8)
-    inputs = inputs_of_turning(sets, label)
-    assert inputs.thinned
-    for rows, few in zip(inputs.sets("stack 4"), inputs.few("stack 4")):
-        assert len(few) == 8 and (few[[0, -1]] == rows[[0, -1]]).all()
-    ((K, _),) = of_sets.kernel_grams(inputs.sets("stack 4"), [kernels.rbf(0.5)], 2)
-    for p in (1, 2, 1):
-        found = inputs.kernel_gram("stack 4", kernels.rbf(0.5), p)
-        np.testing.assert_allclose(found, K[p - 1], atol=1e-12)
-    settings = Settings(methods=["kgsc"], lam=[0.1], p=[2])
-    parts = np.arange(20), np.arange(20, 32)
-    row = outcomes(inputs, label, *parts, settings)["kgSC, labelled sets as atoms"]
-    if row.chosen["kernel"] != "linear":
-        ((K, _),) = of_sets.kernel_grams(
-            inputs.sets(row.chosen["recipe"]), [row.chosen["kernel"].kernel], 2
-        )
-        np.testing.assert_allclose(row.queries, K[1][20:, :20], atol=1e-12)
-
-
 @pytest.mark.parametrize("method", ["gsc", "kgsc", "svm on the", "msm", "gsc 4"])
 def test_a_model_keeps_its_recipe(tmp_path, method):
     """Answers of a kept model are the same to the bit; clips that do not fit are named."""
@@ -245,17 +190,6 @@ def test_a_model_keeps_its_recipe(tmp_path, method):
     short = [*sets[20:22], sets[22][:3]]
     failed = predict(kept, short).failed
     assert list(failed) == ["set 2"] and "4" in failed["set 2"]
-
-
-def test_a_choice_at_the_end_of_the_stacks_says_what_to_try():
-    sets, label = turning()
-    inputs = inputs_of_turning(sets, label)
-    assert inputs.end_of_stacks("plain") == {}
-    assert inputs.end_of_stacks("stack 4") == {"stack": "--stack 1 4 8"}
-    base = inputs.collection._replace(sets=[rows[:12] for rows in sets])
-    inputs.collection = base
-    assert inputs.end_of_stacks("stack 4") == {}
-    assert tuning.ALIKE < SURE_OF_RECIPE
 
 
 # ------------------------------------------------------------- rows that are tried first

@@ -6,33 +6,24 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 
-from grassmann_classify import baseline_rows, candidates, evaluation
+from grassmann_classify import baseline_rows, evaluation
 from grassmann_classify.__main__ import main
-from grassmann_classify.candidates import Fits, Task, at_of
+from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection, clip_names
-from grassmann_classify.evaluation import evaluate, run_splits, shares_of
+from grassmann_classify.evaluation import Fits, evaluate, run_splits, shares_of
 from grassmann_classify.folds import folds, kept_together
 from grassmann_classify.rows import (
-    OURS,
-    PEERS,
     Method,
     Nearest,
-    svm_predictions,
 )
-from grassmann_classify.search import Outcome
-from grassmann_classify.sets import Inputs
 from grassmann_classify.settings import Settings
 from grassmann_classify.tables import (
     compared,
-    print_choices,
     print_comparison,
     print_notes,
-    print_table,
 )
-from grassmann_classify.votes import vote_of_rows
-from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc import subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
 
 SETTINGS = Settings(C=[0.1, 1])
@@ -56,7 +47,7 @@ def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
 def inputs_of(sets, label):
     p = min(map(len, sets))
     X = subspaces.from_sets(sets, min(p, 3))
-    return Inputs(Collection(X, sets, None, label, None, ()))
+    return Bank(Collection(X, sets, None, label, None, ()))
 
 
 def outcomes(inputs, label, *methods, settings=SETTINGS):
@@ -201,7 +192,9 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
 
     def some(inputs, train, recipe):
         return {
-            (recipe, "some", 0.5): inputs.gram[recipe, 1],
+            (recipe, "some", 0.5): core.projection_kernel(
+                inputs.collection.X[:, :, :1]
+            ),
             (recipe, "some", 0.9): absent,
         }
 
@@ -215,34 +208,6 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     assert outcomes(inputs, label, none)["row"].failed.endswith(
         "beyond the rank of set 7"
     )
-
-
-def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
-    sets, label = noisy_sets()
-    inputs = inputs_of(sets, label)
-    inputs.p[None].append(7)  # as --p 7 would be, of sets of five frames
-    inputs.gram[None, 7] = inputs.gram[None, 3]
-    settings = Settings(p=[1, 3, 7])
-    row = method("kernels", SVC(kernel="precomputed"), predict=svm_predictions([1.0]))
-    found = outcomes(inputs, label, row, settings=settings)["row"]
-    assert found.failed is None
-    assert all(
-        "p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items()
-    )
-    assert len(found.left_out) == candidates.N_GAMMAS
-
-
-def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones():
-    sets, label = noisy_sets()
-    inputs = inputs_of(sets, label)
-    # most pairs are equal
-    black = [np.concatenate([rows, np.zeros((20, 8))]) for rows in sets]
-    row = method("kernels", SVC(kernel="precomputed"), predict=svm_predictions([1.0]))
-    inputs.collection = inputs.collection._replace(sets=black)
-    found = outcomes(inputs, label, row)["row"]
-    assert found.failed is None
-    (why,) = found.left_out.values()
-    assert why.startswith("sets must hold frames that differ")
 
 
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
@@ -314,40 +279,6 @@ def test_regularised_baselines_are_tuned_over_their_regularisation():
 # ----------------------------------------------------------------------------- the vote
 
 
-def test_the_vote_weighs_all_candidates_of_the_rows():
-    """Against a Search for each row, its weights and its labels, by hand."""
-    sets, label = noisy_sets(noise=1.5)
-    inputs = inputs_of(sets, label)
-    names = "gSC, labelled sets as atoms", "gLC, labelled sets as atoms"
-    sparse = tuning.sparse_predictions([0.03, 0.1, 0.3])
-    local = tuning.local_predictions([3, 5])
-    gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
-    glc = estimators.CodingClassifier("local", kernel="precomputed")
-    found = outcomes(
-        inputs,
-        label,
-        Method(names[0], "gram", gsc, {}, sparse),
-        Method(names[1], "gram", glc, {}, local),
-    )[OURS]
-
-    y = label[TRAIN]
-    pairs = [(TRAIN[fit], TRAIN[validate]) for fit, validate in folds(y, None, 0, 5)]
-    grams = {(None, "linear", p): inputs.gram[None, p] for p in inputs.p[None]}
-    voters = []
-    for predict in (sparse, local):
-        shares = tuning.Search(label, pairs, predict).choose(grams).shares
-        for (gram, parameters), share in shares.items():
-            K = grams[gram]
-            blocks = K[np.ix_(TRAIN, TRAIN)], K[np.ix_(TEST, TRAIN)]
-            voters.append((np.nanmean(share), predict(*blocks, y)[parameters]))
-    best = max(mean for mean, _ in voters)
-    votes = np.zeros((len(TEST), 3))
-    for mean, answer in voters:
-        votes[np.arange(len(TEST)), answer] += np.exp((mean - best) / 0.01)
-    assert found.chosen == {"voters": len(voters)} and len(voters) > 10
-    assert (found.predicted == votes.argmax(axis=1)).all()
-
-
 def test_folds_that_are_repeated_are_drawn_anew():
     label = np.arange(24) % 2
     for group in (None, np.arange(24) // 2):
@@ -356,178 +287,11 @@ def test_folds_that_are_repeated_are_drawn_anew():
         assert len(parts) > 2 * len(repeated) / 3
 
 
-def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
-    """The largest where no such row is asked for, or it failed; likewise the recipe."""
-    inputs = inputs_of(*noisy_sets())
-    task = Task(inputs, None, None, None, None, None, None, {}, (), {})
-    gsc = Method("gSC, labelled sets as atoms", "gram", None, {})
-    nearest = Method("nearest subspace", "gram", None, {})
-    other = Outcome(nearest, chosen={"p": 1})
-    found = Outcome(gsc, chosen={"p": 2, "recipe": "centred"})
-    assert at_of([other, found], task) == ("centred", 2)
-    assert at_of([other, found._replace(failed="no")], task) == (None, 3)
-    assert at_of([other], task) == (None, 3)
-
-
 # row i of this "Gram matrix" is i
 NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)
 
 
-def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none():
-    sets, label = noisy_sets(noise=1.5)
-
-    class OfFolds:
-        shape = 36, 36
-
-        def __getitem__(self, block):
-            if np.max(block[0]) >= len(TRAIN):
-                raise ValueError("a query has rank 1")
-            return NUMBERED[block] + 1000
-
-    def predict(K_dd, K_xd, y):
-        better, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
-        # those that cannot be had are asked first
-        wrong = asked % (5 + 5 * better) == 0
-        return {
-            (("lam", i),): (label[asked] + wrong + (asked >= 24) * i) % 3
-            for i in (0, 1)
-        }
-
-    class Answers(Nearest):
-        def __init__(self, lam=None):
-            self.lam = lam
-
-    name = "gSC, labelled sets as atoms"
-    inputs = inputs_of(sets, label)
-    both = {(None, "a", 1): NUMBERED, (None, "b", 2): OfFolds()}
-    row = method(
-        lambda inputs, train, recipe: both, Answers(), predict=predict
-    )._replace(name=name)
-    alone = row._replace(reads=lambda inputs, train, recipe: {(None, "a", 1): NUMBERED})
-    found = outcomes(inputs, label, row)[OURS]
-    expected = outcomes(inputs, label, alone)[OURS]
-    assert found.failed is None and found.chosen == expected.chosen == {"voters": 2}
-    assert found.predicted.tolist() == expected.predicted.tolist()
-    none = row._replace(reads=lambda inputs, train, recipe: {(None, "b", 2): OfFolds()})
-    failed = outcomes(inputs, label, none)
-    assert failed[name].failed.endswith("a query has rank 1")
-    assert failed[OURS].failed == f"no row can vote: {failed[name].failed}"
-    assert outcomes(inputs, label, row)[name].chosen["p"] == 1
-
-
-def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
-    sets, label = noisy_sets()
-    says = [0, 1, 1, 2, 2, 2, 2, 2]  # of the queries
-    wrong = [[0], [1], [2], *([3, 4, 5 + i] for i in range(5))]  # of the training sets
-
-    def predict(K_dd, K_xd, y):
-        asked = np.rint(K_xd[:, 0]).astype(int)
-        return {
-            (("lam", i),): np.where(
-                asked >= 24,
-                says[i],
-                np.where(np.isin(asked, wrong[i]), -1, label[asked]),
-            )
-            for i in range(8)
-        }
-
-    class Answers(Nearest):
-        def __init__(self, lam=None):
-            self.lam = lam
-
-    row = method(
-        lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
-        Answers(),
-        predict=predict,
-    )
-    row = row._replace(name="gSC, labelled sets as atoms")
-    found = outcomes(inputs_of(sets, label), label, row)[OURS]
-    assert found.predicted.tolist() == [1] * 12
-
-
-def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again():
-    sets, label = noisy_sets()
-    asked = []
-
-    def predict(K_dd, K_xd, y):
-        asked.append(K_xd.shape[0])
-        return {(): y[K_xd.argmax(axis=1)]}
-
-    inputs = inputs_of(sets, label)
-    row = Method("nearest subspace", "gram", Nearest(), {}, predict)
-    every = outcomes(inputs, label, row)[PEERS]
-    assert (
-        every.chosen == {"voters": asked.count(len(TEST))}
-        and every.chosen["voters"] > 1
-    )
-    asked.clear()
-    hurried = Settings(seconds=0)
-    found = outcomes(inputs, label, row, settings=hurried)[PEERS]
-    assert found.chosen == {"voters": 1} and len(TEST) not in asked
-    rows = [
-        Outcome(row, predicted=np.array(labels), score=score)
-        for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))
-    ]
-    assert vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
-
-
 # ------------------------------------------------------------------------ ends of grids
-
-
-def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
-    sets, label = noisy_sets()
-    inputs = inputs_of(sets, label)
-
-    def right_in(shares):
-        def predict(K_dd, K_xd, y):
-            asked = np.rint(K_xd[:, 0]).astype(int)
-            return {
-                (("C", c),): np.where(asked % 20 < 20 * share, label[asked], -1)
-                for c, share in zip((0.1, 1.0), shares)
-            }
-
-        return predict
-
-    for shares, ends in (
-        ((0.5, 0.9), {"C": "--C 0.1 1 10"}),
-        ((0.9, 0.5), {"C": "--C 0.01 0.1 1"}),
-        ((0.9, 0.9), {}),
-    ):
-        row = method(
-            lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
-            SVC(kernel="precomputed"),
-            predict=right_in(shares),
-        )
-        found = outcomes(inputs, label, row)["row"]
-        assert found.ends == ends
-
-
-def test_no_p_is_advised_that_a_set_cannot_have():
-    sets, label = noisy_sets()
-    most = min(map(len, sets))
-    tried = [most // 4, most // 2, most - 1]
-    grams = {(None, "a", p): NUMBERED + 1000 * p for p in tried}
-
-    def the_more_the_better(K_dd, K_xd, y):
-        p, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
-        return {(): np.where(asked % most < p, label[asked], -1)}
-
-    row = method(
-        lambda inputs, train, recipe: grams,
-        SVC(kernel="precomputed"),
-        predict=the_more_the_better,
-    )
-    settings = Settings(p=tried)
-    found = outcomes(inputs_of(sets, label), label, row, settings=settings)["row"]
-    assert found.ends == {"p": f"--p {' '.join(map(str, tried))} {most}"}
-
-
-def test_beside_what_there_was_no_time_for_no_grid_ends():
-    sets, label = noisy_sets()
-    row = method("sets", MSM(), {"p": [2, 3]})
-    hurried = Settings(seconds=0)
-    found = outcomes(inputs_of(sets, label), label, row, settings=hurried)["row"]
-    assert found.chosen == {"p": 2} and found.ends == {}
 
 
 def results_of(accuracies, **more):
@@ -544,34 +308,6 @@ def results_of(accuracies, **more):
         name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
         for name, found in accuracies.items()
     }
-
-
-def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
-    results = results_of({"KMSM": [90.0] * 10})
-    for i, split in enumerate(results["KMSM"]):
-        split["chosen"] = {"p": 7 if i < 4 else i, "kernel": "linear"}
-        split["ends"] = {"C": "--C 1 10 100", "p": ""} if i < 8 else {"p": ""}
-        split["ends"] = split["ends"] if i else {}
-    for i in (1, 4, 5):
-        results["KMSM"][i]["left_out"] = {"p 9": "set 3 has rank 8"}
-    print_choices(results)
-    print_notes(results)
-    out = capsys.readouterr().out
-    assert "  KMSM  4 to 9 directions, no kernel\n" in out
-    assert "\nKMSM: p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
-    end = "KMSM: C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n"
-    assert f"\n{end}" in out
-    assert "\nKMSM: p at the end of its grid in 9 of 10 splits\n" in out
-
-
-def test_the_table_has_the_spread_over_splits_and_ends_of_half_of_them(capsys):
-    results = results_of({"KMSM": [80.0, 90.0]})
-    results["KMSM"][0]["ends"] = {"C": "--C 1 10 100"}
-    print_table(results)
-    print_notes(results)
-    out = capsys.readouterr().out
-    assert "85.0 ±  7.1" in out  # 10 / sqrt(2)
-    assert "C at the end of its grid in 1 of 2 splits: try --C 1 10 100" in out
 
 
 def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):

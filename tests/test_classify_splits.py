@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from grassmann_classify import candidates
-from grassmann_classify.candidates import Task, recipe_for
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import folds
 from grassmann_classify.model import build_all, inputs_for
-from grassmann_classify.recipes import recipes_of
 from grassmann_classify.rows import methods
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, strangers
@@ -55,28 +52,6 @@ def test_there_are_as_many_folds_as_sets_of_the_smallest_class(counts, n):
         str(sorted(map(tuple, (t for _, t in pairs[i::1][:n])))) for i in (0, n)
     ]
     assert len({*of_repeat}) == 2
-
-
-def test_a_mean_frame_races_no_recipe_that_removes_it(monkeypatch):
-    rng = np.random.default_rng(0)
-    clips = [Clip(f"{i}", i % 2, None, [rng.random((9, 5))]) for i in range(8)]
-    collection = build_all(clips, Recipe(2), keep_rows=True)
-    recipes = recipes_of(Recipe(2), (5,), 9)
-    inputs = inputs_for(collection, Recipe(2), Settings(), recipes)
-    raced = []
-    made = candidates.features_of
-    monkeypatch.setattr(
-        candidates,
-        "features_of",
-        lambda kind, names, inputs: raced.extend(names) or made(kind, names, inputs),
-    )
-    label = collection.label
-    pairs = [(np.arange(4), np.arange(4, 8))]
-    recipe_for(
-        "features", Task(inputs, label, *pairs[0], Settings(), pairs, {}, {}, (), {})
-    )
-    assert raced == [name for name in recipes if "centred" not in name]
-    assert len(raced) == len(recipes) / 2 > 1
 
 
 def test_more_neighbours_than_clips_to_train_are_all_of_them():
