@@ -249,7 +249,7 @@ def convex_hulls(inputs, train, recipe):
     shortest = min(map(len, sets))
     found = {}
     for bound in BOUNDS:
-        name = recipe, "convex", bound
+        name = recipe, None, bound
         if bound * shortest < 1:
             why = (
                 f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} "
@@ -257,7 +257,8 @@ def convex_hulls(inputs, train, recipe):
             )
             found[name] = tuning.Absent(why)
             continue
-        if name not in inputs.hulls:
-            inputs.hulls[name] = -hulls.convex_hull_distances(sets, bound=bound)
-        found[name] = inputs.hulls[name]
+        if ("convex", *name) not in inputs.hulls:
+            distances = hulls.convex_hull_distances(sets, bound=bound)
+            inputs.hulls["convex", *name] = -distances
+        found[name] = inputs.hulls["convex", *name]
     return found

@@ -36,7 +36,7 @@ from grassmann_classify.inner_product import (
     inner_product,
     mean_of,
 )
-from grassmann_classify.messages import in_words, printable, to_stderr, told
+from grassmann_classify.messages import in_words, plural, printable, to_stderr, told
 from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import asked_for, check_asked, is_tried_first, slug
 from grassmann_sc import checks, estimators, files, tuning
@@ -231,10 +231,7 @@ def _searched(method, split):
         )
     elif inner is not None:
         chosen = _words(method, inner) | chosen
-    left_out = {}
-    for name, why in choice.left_out.items():
-        left_out.setdefault(why, told(_point(method, name)))
-    left_out = {words: why for why, words in left_out.items()}
+    left_out = _left_out(method, choice)
     shares = choice.shares[choice.gram, choice.parameters]
     return Outcome(
         method, *fitted, chosen, left_out, choice.score, shares=shares, inner=inner
@@ -265,6 +262,18 @@ def candidates_of(method, split):
         ("shrinkage", shrinkage): Whitened(K, split.label, shrinkage, made)
         for shrinkage in split.shrinkage
     }, inner
+
+
+def _left_out(method, choice):
+    """{what the candidates left out for one reason have in common: the reason}."""
+    by_reason = {}
+    for name, why in choice.left_out.items():
+        by_reason.setdefault(why, []).append(_point(method, name).items())
+    found = {}
+    for why, (first, *others) in by_reason.items():
+        common = dict(item for item in first if all(item in point for point in others))
+        found[told(common) or plural(len(others) + 1, "candidate")] = why
+    return found
 
 
 def _words(method, inner):

@@ -1,6 +1,7 @@
 """Words for people: what a command prints, and its errors in a line each."""
 
 import difflib
+import numbers
 import sys
 import unicodedata
 import warnings
@@ -100,5 +101,5 @@ def told(chosen):
 
 
 def _number(value):
-    as_it_is = hasattr(value, "__len__") or isinstance(value, bool)
-    return str(value) if as_it_is else f"{value:g}"
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return f"{value:g}" if is_number else str(value)
