@@ -257,8 +257,8 @@ def convex_hulls(inputs, train, recipe):
             )
             found[name] = tuning.Absent(why)
             continue
-        if ("convex", *name) not in inputs.hulls:
-            distances = hulls.convex_hull_distances(sets, bound=bound)
-            inputs.hulls["convex", *name] = -distances
-        found[name] = inputs.hulls["convex", *name]
+        key = "convex", recipe, bound
+        if key not in inputs.hulls:
+            inputs.hulls[key] = -hulls.convex_hull_distances(sets, bound=bound)
+        found[name] = inputs.hulls[key]
     return found
