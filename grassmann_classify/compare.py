@@ -31,7 +31,7 @@ from grassmann_classify.tables import (
 )
 from grassmann_classify.words import short
 
-FIRST_LOOK = "provisional: one split, one recipe, no kernels"
+FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
 LITTLE = 4
 CHOSEN = (
@@ -58,52 +58,68 @@ def compare(recipe, settings, paths, out):
     choose_kernels(settings, inputs)
     collection = inputs.collection
     pairs, how = splits_of(settings, paths, collection, given)
-    notes = [*strangers(collection.label, pairs), *copies_across(collection, pairs)]
-    for text in notes:
-        to_stderr(text)
-    asked = recipe, settings, paths
-    run = Run(*asked, out, clips, inputs, pairs, how, notes, end)
+    notes = strangers(collection.label, pairs)
+    run = Run(recipe, settings, paths, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
-    done = first_look(collection, inputs, pairs, every_method(inputs), settings, end)
+    rows = every_method(inputs)
+    look = done = first_look(collection, inputs, pairs, rows, settings, end)
     jobs = settings.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
         jobs = 1 if little else joblib.cpu_count()
     n_done = 0
-    if done.results:
-        leave(run, done, n_done)
-        _print(run, done, n_done, to_stderr)
+    if look.results:
+        leave(run, look)
+        _print(run, look, to_stderr)
     try:
-        rows = every_method(inputs)
+        run.notes.extend(copies_across(collection, pairs))
+        for text in run.notes:
+            to_stderr(text)
         for step in run_splits(collection, inputs, pairs, rows, settings, jobs, end):
             done = step
             if done.n_done > n_done:
                 n_done = done.n_done
-                leave(run, done, n_done)
+                leave(run, done)
     except KeyboardInterrupt:
         to_stderr("stopped")
+    if not n_done and done is not look:
+        done = with_look(done, look)
     if n_done < len(pairs):
         say_if_over(settings, end)
     if not done.results:
         raise KeyboardInterrupt
-    _print(run, done, n_done)
+    _print(run, done)
     arrays = save_codes(out, collection, done)
     sheets = {}
     if paths.pictures:
-        parts = pairs[: max(1, n_done)]
+        parts = _parts(run, done)
         given = recipe.key, collection, clips, parts, done.results, arrays
         sheets = save_pictures(out, paths, *given)
-    leave(run, done, n_done, sheets)
+    leave(run, done, sheets)
     pictures = ", pictures" if paths.pictures else ""
     to_stderr(f"results, predictions, codes{pictures}: {out.folder}")
     say_failed(collection, done.results)
 
 
-def leave(run, done, n_done, sheets=None):
-    """results.json, predictions.csv and report.html of the splits that are done.
+def with_look(done, look):
+    """The rows that are done, and of those of the same sets in a first look the others."""
+    if len(look.test) != len(done.test):
+        return done
+    results = {
+        name: done.results.get(name) or [split | {"look": True} for split in rows]
+        for name, rows in look.results.items()
+    }
+    return done._replace(results=results | done.results)
 
-    n_done: their number; 0: done is that of a first look.
-    """
+
+def _parts(run, done):
+    """The splits that results are of."""
+    return run.pairs[: done.n_done] or [(done.train, done.test)]
+
+
+def leave(run, done, sheets=None):
+    """results.json, predictions.csv and report.html of the splits that are done."""
+    pairs = _parts(run, done)
     out = run.out
     collection = run.inputs.collection
     recipes = {
@@ -112,14 +128,15 @@ def leave(run, done, n_done, sheets=None):
     of_recipe = asdict(run.recipe)
     asked = of_recipe | vars(run.settings) | vars(run.paths) | {"recipes": recipes}
     results = done.results
-    save_results(out, asked, collection, run.pairs, results, n_done)
-    save_predictions(out, collection, run.pairs, results)
+    of_all = run.pairs if done.n_done else pairs
+    save_results(out, asked, collection, of_all, results, done.n_done)
+    save_predictions(out, collection, pairs, results)
     report = report_on(run.paths, run.paths.data, "how well its classes are told apart")
     report_data(report, collection, run.clips)
     report.text(*run.notes)
     report.section("Accuracy")
-    report.text(f"{_how_far(run.pairs, n_done)}: {run.how}.")
-    comparison = compared(results, run.pairs[: max(1, n_done)])
+    report.text(f"{_how_far(run, done)}: {run.how}.")
+    comparison = compared(results, pairs)
     report_table(
         report, results, columns_of(run.settings, collection.label), comparison
     )
@@ -131,40 +148,45 @@ def leave(run, done, n_done, sheets=None):
     save_report(report, out, [slug(comparison.first or "")], sheets or {})
 
 
-def _print(run, done, n_done, say=tell):
+def _print(run, done, say=tell):
     """Print the table; after a split, also what its rows are and how they differ."""
-    say(_headline(run.inputs, run.pairs, run.how, n_done))
+    say(_headline(run, done))
     columns = columns_of(run.settings, run.inputs.collection.label)
     results = done.results
     print_table(results, columns, say)
-    if not n_done:
+    if say is not tell:
         return
     tell("")
     print_legend(results)
     tell("")
-    print_comparison(results, run.pairs[:n_done])
+    print_comparison(results, _parts(run, done))
     print_notes(results)
     if run.settings.choices:
         tell("")
         print_choices(results)
 
 
-def _how_far(pairs, n_done):
-    if not n_done:
+def _how_far(run, done):
+    n_splits = len(run.pairs)
+    if done.n_done == n_splits:
+        return plural(n_splits, "split")
+    if done.n_done:
+        return f"after {done.n_done} of {plural(n_splits, 'split')}"
+    if not done.n_rows:
         return FIRST_LOOK
-    whole = plural(len(pairs), "split")
-    return whole if n_done == len(pairs) else f"after {n_done} of {whole}"
+    tuned = sum("look" not in splits[0] for splits in done.results.values())
+    return f"{tuned} of {plural(done.n_rows, 'row')} of the first split"
 
 
-def _headline(inputs, pairs, how, n_done):
-    collection = inputs.collection
+def _headline(run, done):
+    collection = run.inputs.collection
     n, d, _ = collection.X.shape
     n_classes = len(np.unique(collection.label))
-    dimensions = ", ".join(map(str, inputs.dimensions(collection.X.shape[2])))
-    spread = "; ± is over the splits" if n_done > 1 else ""
+    dimensions = ", ".join(map(str, run.inputs.dimensions(collection.X.shape[2])))
+    spread = "; ± is over the splits" if done.n_done > 1 else ""
     return (
         f"{plural(n, 'set')}, {plural(n_classes, 'class')}, subspaces of R^{d} of dimension "
-        f"{dimensions}, {_how_far(pairs, n_done)}: {how}{spread}"
+        f"{dimensions}, {_how_far(run, done)}: {run.how}{spread}"
     )
 
 

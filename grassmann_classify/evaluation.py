@@ -67,8 +67,10 @@ Outcome = namedtuple(
 # [(candidate, its accuracy in %), ...] of rows on an inner product, else None. train,
 # test: the parts of the last split; codes: {name: array} of what its coding methods
 # made; n_done: the number of splits of which all rows are done, 0 where only some rows
-# of the first are.
-Progress = namedtuple("Progress", "results train test codes n_done", defaults=[0])
+# of the first are; n_rows: how many are searched, 0: none.
+Progress = namedtuple(
+    "Progress", "results train test codes n_done n_rows", defaults=[0, 0]
+)
 
 
 def end_of(settings):
@@ -451,7 +453,7 @@ def run_splits(
             for name in names
             if name in done[0]
         }
-        yield Progress(results, *pairs[last], codes[last], n_done)
+        yield Progress(results, *pairs[last], codes[last], n_done, len(names))
         to_go = (time.perf_counter() - began) * (len(pairs) / max(1, n_done) - 1)
         if before < n_done < len(pairs) and to_go > WORTH_SAYING:
             to_stderr(f"about {in_words(to_go)} to go")

@@ -130,7 +130,9 @@ def terms_of(results):
 
 
 def _failures(done, found):
-    """In how many splits a row failed, if not in all."""
+    """In how many splits a row failed, if not in all; or that it is of a first look."""
+    if "look" in found[0]:
+        return "   (first look)"
     if not done or len(done) == len(found):
         return ""
     return f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
