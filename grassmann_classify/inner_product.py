@@ -127,6 +127,14 @@ def fill(bank, rankings, with_kernels, end=math.inf):
                 _judge(bank, some, grams)
     for name, why in bank.absent.items():
         to_stderr(f"recipe {name} left out: {why}")
+    summed = {c for one in rankings for k in (True, False) for c in one.summed(k)}
+    if not summed <= bank.grams.keys():
+        n = len(bank.collection.X)
+        to_stderr(
+            f"{len(bank.grams)} matrices of {n} sets fit into "
+            f"{MOST_BYTES / 2**30:.2g} GiB: of {len(summed)} candidates within chance of "
+            "the best, the first are summed"
+        )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})
     to_stderr(
         f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept: "

@@ -1,0 +1,226 @@
+"""A first look, splits shared by processes, and what a stop leaves behind."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from docs.sources import ROOT
+from grassmann_classify import evaluation
+from grassmann_classify.__main__ import main
+from grassmann_classify.model import fit
+from grassmann_classify.recipes import shortened
+from grassmann_classify.settings import Settings
+
+FILES = ("results.json", "predictions.csv", "codes.npz", "report.html")
+ASKED = [
+    "--no-pictures",
+    "--features",
+    "raw",
+    "--p",
+    "1",
+    "2",
+    "--lam",
+    "0.1",
+    "--C",
+    "1",
+]
+
+
+def clips_of(side=16, n=16, noise=40):
+    """n sets of 9 to 11 images of two classes, and their labels."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(["left", "right"], n // 2)
+    bright = 60 * (np.arange(side) * 2 // side)
+    sets = []
+    for c in label:
+        pattern = bright if c == "right" else bright[::-1]
+        size = rng.integers(9, 12), side, side
+        sets.append(np.clip(90 + pattern + noise * rng.standard_normal(size), 0, 255))
+    return [one.astype(np.uint8) for one in sets], label
+
+
+def file_of(folder, n_splits, **how):
+    """The path of an .npz file with so many splits."""
+    sets, label = clips_of(**how)
+    rng = np.random.default_rng(1)
+    arrays = {"frames": np.concatenate(sets), "label": label}
+    arrays["offset"] = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    for k in range(n_splits):
+        halves = [rng.permutation(np.flatnonzero(label == c)) for c in np.unique(label)]
+        arrays[f"train{k}"] = np.concatenate([one[::2] for one in halves])
+        arrays[f"test{k}"] = np.concatenate([one[1::2] for one in halves])
+    path = folder / "clips.npz"
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def kept_in(folder):
+    """results.json without what differs from run to run, predictions.csv, codes."""
+    kept = json.loads((folder / "results.json").read_text())
+    methods = kept["methods"]
+    for one in methods.values():
+        del one["seconds"]
+    with np.load(folder / "codes.npz") as file:
+        codes = {name: file[name] for name in file}
+    table = (folder / "predictions.csv").read_text()
+    return methods, kept["comparison"], table, codes
+
+
+def test_processes_give_what_one_gives(tmp_path, capsys):
+    """The same numbers, and the same messages in the same order."""
+    path = file_of(tmp_path, 3)
+    found = []
+    said = []
+    for jobs in "12":
+        out = tmp_path / jobs
+        main(["compare", path, "--out", str(out), "--jobs", jobs, *ASKED])
+        printed = capsys.readouterr()
+        lines = printed.err.splitlines()
+        said.append([line for line in lines if line.startswith("split")])
+        found.append(kept_in(out))
+    *alone, codes = found[0]
+    *shared, again = found[1]
+    assert alone == shared and sorted(said[0]) == sorted(said[1])
+    assert "kgSC" in "".join(said[0][9:12]) and len(said[0]) == 36
+    assert codes.keys() == again.keys()
+    for name, array in codes.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(again[name], array, atol=1e-9)
+        else:
+            assert np.array_equal(array, again[name])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal to a group")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
+    """As a terminal does, it reaches the processes of the team too; none is left."""
+    path = file_of(tmp_path, 40)
+    out = tmp_path / "out"
+    asked = ["compare", path, "--out", str(out), "--jobs", jobs, *ASKED]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "grassmann_classify", *asked],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if line.startswith("split 2 of 40"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    printed, more = process.communicate(timeout=200)  # until all have closed the pipes
+    assert process.returncode == 0, "".join(seen) + more
+    assert "Traceback" not in more
+    (done,) = re.findall(r"after (\d+) of 40 splits", printed)
+    methods, comparison, table, _ = kept_in(out)
+    assert {len(found["accuracy"]) for found in methods.values()} == {int(done)}
+    splits = {line.split(",")[1] for line in table.splitlines()[1:]}
+    answered = [line for line in table.splitlines()[1:] if not line.endswith(",")]
+    assert len(splits) >= int(done) and len(answered) == 8 * int(done)
+    assert all((out / name).stat().st_size for name in FILES)
+    assert f"after {done} of 40 splits" in (out / "report.html").read_text()
+    assert json.loads((out / "results.json").read_text())["splits_done"] == int(done)
+
+
+def test_seconds_bound_all_splits(tmp_path, capsys):
+    path = file_of(tmp_path, 60)
+    out = tmp_path / "out"
+    main(["compare", path, "--out", str(out), "--seconds", "4", "--jobs", "2", *ASKED])
+    kept = json.loads((out / "results.json").read_text())
+    assert kept["splits"] == 60 and kept["splits_done"] < 60
+    printed = capsys.readouterr().out
+    how_far = f"after {kept['splits_done']} of 60 splits"
+    assert (how_far if kept["splits_done"] else "provisional: one split") in printed
+
+
+def test_results_alone_go_to_stdout_and_a_program_may_silence_the_rest(tmp_path, capfd):
+    path = file_of(tmp_path, 1)
+    sets, label = clips_of()
+    words = ["--methods", "nearest,gsc", "--C", "1", "--recipe", "plain"]
+    words += ["--no-pictures", "--p", "2", "--out", str(tmp_path / "out")]
+    with contextlib.redirect_stderr(io.StringIO()):
+        fit(sets, label, settings=Settings(methods=["nearest"], kernels=False))
+        for name in ("compare", "predict", "check"):
+            given = ["predict", path, "--data"] if name == "predict" else [name]
+            asked = words[4:] if name == "check" else words
+            main([*given, path, *asked])
+    out, err = capfd.readouterr()
+    assert not err
+    assert [line for line in out.splitlines() if "accuracy in %" in line]
+    assert "reading" not in out and "split 1 of" not in out and "sets to" not in out
+
+
+# --------------------------------------------------------------------------- processes
+
+
+# ------------------------------------------------------------------- computed but once
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_shortened_rows_have_the_same_inner_products(dtype):
+    rng = np.random.default_rng(0)
+    sets = [100 + rng.standard_normal((n, 300)).astype(dtype) for n in (7, 1, 12)]
+    sets[2][3] = sets[2][5]
+    short = shortened(sets)
+    assert [one.shape for one in short] == [(7, 20), (1, 20), (12, 20)]
+    assert {one.dtype for one in short} == {np.dtype(dtype)}
+    whole = np.concatenate(sets).astype(float)
+    found = np.concatenate(short).astype(float)
+    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=2e-6)
+    assert len(shortened([one[:, :79] for one in sets])[0][0]) == 79  # nothing to win
+
+
+def test_splits_of_a_file_hold_where_a_set_is_left_out(tmp_path):
+    """The numbers of sets are those in the file."""
+    sets, label = clips_of()
+    sets[2] = np.full(sets[2].shape, np.nan)
+    even = np.arange(0, 16, 2)
+    np.savez(
+        tmp_path / "c.npz",
+        frames=np.concatenate([one.astype(float) for one in sets]),
+        offset=np.concatenate([[0], np.cumsum([len(one) for one in sets])]),
+        label=label,
+        train0=even,
+        test0=even + 1,
+    )
+    words = ["--skip", "--methods", "nearest", "--no-kernels", "--recipe", "plain"]
+    out = tmp_path / "out"
+    main(["compare", str(tmp_path / "c.npz"), *words, *ASKED, "--out", str(out)])
+    lines = (out / "predictions.csv").read_text().splitlines()[1:]
+    assert re.findall(r"\bset \d+", " ".join(lines)) == [f"set {i}" for i in even + 1]
+
+
+@pytest.fixture
+def slow_rows(monkeypatch):
+    """The names of the rows that began; each takes half a second longer than it would."""
+    began = []
+    attempt = evaluation.attempt
+
+    def slowly(method, *arguments):
+        began.append(method.name)
+        time.sleep(0.5)
+        return attempt(method, *arguments)
+
+    monkeypatch.setattr(evaluation, "attempt", slowly)
+    return began
+
+
+def test_seconds_end_the_first_look(tmp_path, capsys, slow_rows):
+    path = file_of(tmp_path, 2)
+    main(["compare", path, "--out", str(tmp_path / "out"), "--seconds", "1", *ASKED])
+    printed = capsys.readouterr()
+    assert "provisional: one split" in printed.out
+    assert "1 seconds are over: splits, rows and settings" in printed.err
+    assert 1 <= len(slow_rows) <= 3, "a row takes half a second"

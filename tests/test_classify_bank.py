@@ -1,0 +1,205 @@
+"""The bank of candidates, their ranking, the sum, and what a whitened sum is fitted to."""
+
+import numpy as np
+import pytest
+
+from grassmann_classify import evaluation, inner_product
+from grassmann_classify.bank import FEW, Bank, Candidate, gram_of, words_of
+from grassmann_classify.baseline_rows import every_method
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.evaluation import evaluate, first_look
+from grassmann_classify.inner_product import (
+    SHRINKAGE,
+    InnerProduct,
+    Ranking,
+    Whitened,
+    fill,
+    mean_of,
+)
+from grassmann_classify.recipes import base_of, recipes_of
+from grassmann_classify.settings import Settings
+from grassmann_sc import tuning
+
+PLAIN = Recipe(24, fewer=True)
+RNG = np.random.default_rng(0)
+LABEL = np.arange(36) % 3
+PARTS = np.arange(24), np.arange(24, 36)
+
+
+def bank_of(n_frames=24, noise=1.0, label=LABEL, **asked):
+    """A Bank of sets in R^5, each class around a plane of its own, of six recipes."""
+    rng = np.random.default_rng(0)
+    spaces = rng.standard_normal((3, 2, 5))
+    clips = []
+    for i, c in enumerate(LABEL):
+        exact = rng.standard_normal((n_frames, 2)) @ spaces[c]
+        rows = exact + noise * rng.standard_normal((n_frames, 5))
+        clips.append(Clip(f"{i}", label[i], None, [rows]))
+    base = build_all(clips, base_of(PLAIN), keep_rows=True)
+    found = recipes_of(PLAIN, (5,), [n_frames])
+    assert len(found) == 6
+    return Bank(base, found, Settings(**asked))
+
+
+def ranking_of(bank, label=LABEL):
+    folds = [(np.setdiff1d(PARTS[0], part), part) for part in np.split(PARTS[0], 4)]
+    return Ranking(label, folds, bank.names[0])
+
+
+def candidates_of(bank):
+    made = {}
+    for name in bank.names:
+        for grams in [*bank.linear(name), *bank.gaussian(name)]:
+            made |= grams
+    return made
+
+
+def test_matrices_have_unit_norm_and_are_those_of_the_points():
+    """Of every recipe, dimension, spectrum and width; more frames than are read."""
+    bank = bank_of(FEW + 7)
+    made = candidates_of(bank)
+    kinds = {(bool(c.p), bool(c.spectrum), bool(c.kernel)) for c in made}
+    assert len(kinds) == 3 and {c.recipe for c in made} == {*bank.recipes}
+    for candidate, K in [*made.items()][::5]:
+        assert K.dtype == np.float32
+        np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
+        points = bank.points(candidate)
+        np.testing.assert_allclose(gram_of(candidate, points), K, atol=2e-6)
+        assert words_of(candidate).count(",") >= 1
+
+
+def test_the_sum_of_points_is_the_mean_of_matrices():
+    """gram and cross of an InnerProduct, of linear and Gaussian candidates together."""
+    bank = bank_of(noise=0.3)
+    made = candidates_of(bank)
+    some = [*made][:: len(made) // 7]
+    assert {c.kernel is None for c in some} == {True, False}
+    inner = InnerProduct(some, bank.recipes, [1.0] * len(some))
+    points = inner.points(bank.collection)
+    K = mean_of([made[candidate] for candidate in some])
+    np.testing.assert_allclose(inner.gram(points), K, atol=2e-6)
+    np.testing.assert_allclose(inner.cross(points, points), K, atol=2e-6)
+    assert [share for _, share in inner.words] == [100.0] * len(some)
+
+
+def test_candidates_within_a_standard_error_of_the_best_are_summed():
+    bank = bank_of()
+    ranking = ranking_of(bank)
+    fill(bank, [ranking], True)
+    for linear in (True, False):
+        by_hand = {}
+        for candidate, K in candidates_of(bank_of()).items():
+            if candidate.kernel is None or not linear:
+                right = []
+                for fit, validate in ranking.folds:
+                    parts = tuning.Gram(K.astype(float)).parts(fit, validate)
+                    predict = tuning.sparse_predictions([0.03], ["residual"])
+                    (labels,) = predict(*parts, LABEL[fit]).values()
+                    right += [*(labels == LABEL[validate])]
+                by_hand[candidate] = np.mean(right)
+        best = max(by_hand.values())
+        least = best - max(np.sqrt(best * (1 - best) / 24), 1 / 48)
+        expected = {c for c, share in by_hand.items() if share >= least}
+        assert {*ranking.summed(linear)} == expected
+        assert 1 < len(expected) < len(by_hand)
+        assert expected <= bank.grams.keys()
+        for candidate in expected:
+            assert ranking.accuracy[candidate] == pytest.approx(by_hand[candidate])
+
+
+def test_labels_of_sets_that_are_not_learned_change_nothing():
+    """Neither what is ranked nor what is whitened knows the labels of the test part."""
+    other = LABEL.copy()
+    other[PARTS[1]] = RNG.permutation(other[PARTS[1]])
+    chosen = []
+    for label in (LABEL, other):
+        bank = bank_of(label=label)
+        rows = evaluate(bank, label, None, *PARTS, every_method(bank), Settings())
+        chosen.append([(row.chosen, row.predicted.tolist()) for row in rows])
+    assert chosen[0] == chosen[1] and len(chosen[0]) == 12
+    K = mean_of(bank_of().grams.values() or candidates_of(bank_of()).values())
+    for shrinkage in SHRINKAGE:
+        fit, validate = PARTS[0][:16], PARTS[0][16:]
+        parts = []
+        for seed in range(2):
+            label = LABEL.copy()
+            label[16:] = np.random.default_rng(seed).permutation(label[16:])
+            parts.append(Whitened(K, label, shrinkage, {}).parts(fit, validate))
+        for A, B in zip(*parts):
+            np.testing.assert_array_equal(A, B)
+        np.testing.assert_allclose(parts[0][0].diagonal(), 1, atol=1e-6)
+
+
+def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
+    monkeypatch.setattr(inner_product, "MOST_BYTES", 3 * 4 * 36**2)
+    bank = bank_of()
+    ranking = ranking_of(bank)
+    fill(bank, [ranking], True)
+    assert len(bank.grams) == 3
+    best = max(ranking.accuracy.values())
+    assert best in {ranking.accuracy[candidate] for candidate in bank.grams}
+    assert "3 matrices of 36 sets fit" in capsys.readouterr().err
+
+
+def test_gaussian_candidates_are_of_the_leading_recipes_where_they_take_long(
+    monkeypatch,
+):
+    monkeypatch.setattr("grassmann_classify.bank.CHEAP", 0)
+    bank = bank_of()
+    ranking = ranking_of(bank)
+    fill(bank, [ranking], True)
+    in_kernels = {c.recipe for c in ranking.accuracy if c.kernel is not None}
+    assert in_kernels == {*ranking.leading()} and len(in_kernels) == 2
+
+
+@pytest.mark.parametrize(
+    "asked, points",
+    [
+        ({"p": [1, 3]}, {(1, None), (3, None)}),
+        ({"spectrum": [0.5]}, {(None, 0.5)}),
+        ({"p": [2], "spectrum": [0.5]}, {(2, None), (None, 0.5)}),
+    ],
+)
+def test_settings_narrow_the_bank(asked, points):
+    bank = bank_of(**asked)
+    for name in bank.names:
+        (grams,) = bank.linear(name)
+        assert {(c.p, c.spectrum) for c in grams} == points
+
+
+def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
+    bank = bank_of()
+    bank.recipes = recipes_of(PLAIN, (5,), [24], ["raw"], [False], [1, 30])
+    fill(bank, [ranking_of(bank)], True)
+    assert bank.names == ["plain"] and list(bank.absent) == ["stack 30"]
+    assert "recipe stack 30 left out: n_blocks must" in capsys.readouterr().err
+
+
+def test_rows_on_single_candidates_take_those_that_are_summed():
+    bank = bank_of()
+    settings = Settings(methods=["nearest", "gda"], baselines=True)
+    rows = [*evaluate(bank, LABEL, None, *PARTS, every_method(bank), settings)]
+    usual, gda = rows[0], rows[-1]
+    assert usual.method.name == "nearest subspace" and gda.failed is None
+    assert usual.inner.candidates == [Candidate("plain", usual.chosen["p"])]
+    (candidate,) = gda.inner.candidates
+    assert candidate.recipe == gda.chosen["recipe"]
+    (summed,) = (row.inner for row in rows if row.method.name.startswith("nearest by"))
+    assert summed.accuracies == sorted(summed.accuracies, reverse=True)
+
+
+def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
+    monkeypatch.setattr(evaluation, "LOOK", 18)
+    bank = bank_of(noise=0.2)
+    look = first_look(bank.collection, bank, [PARTS], every_method(bank), Settings())
+    assert [*map(len, (look.train, look.test))] == [12, 6]
+    for part, whole in zip((look.train, look.test), PARTS):
+        assert {*part} <= {*whole} and np.bincount(LABEL[part]).tolist() == [
+            len(part) // 3
+        ] * 3
+    assert look.n_done == 0 and len(look.results) == 7 and not bank.grams
+    for name, (split,) in look.results.items():
+        assert split["chosen"] == {} and len(split["predicted"]) == 6, name
+    (split,) = look.results["gSC, labelled sets as atoms"]
+    assert split["accuracy"] > 80
