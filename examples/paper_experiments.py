@@ -75,12 +75,11 @@ from grassmann_classify.clips import Clip, Recipe, clip_names
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import run_splits, successes
 from grassmann_classify.finding import find_clips
-from grassmann_classify.folder import Results
 from grassmann_classify.headers import look
-from grassmann_classify.messages import one_line
-from grassmann_classify.records import save_codes, save_results
+from grassmann_classify.results import Results, save_codes, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, split_by_file
+from grassmann_classify.words import one_line
 from grassmann_sc import estimators, frames, tuning
 
 # ours, which the paper does not print; ATOMS: at most half the training sets

@@ -5,11 +5,11 @@ import importlib.util
 import signal
 import sys
 
-from grassmann_classify.messages import one_line
 from grassmann_classify.options import INSTALLED, parse, split
+from grassmann_classify.words import one_line
 
 NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
-MODULES = {"add": "answer", "cluster": "clusters", "predict": "answer"}  # of commands
+MODULES = {"add": "answer", "predict": "answer"}  # of commands
 
 
 def main(arguments=None, prog=None):
@@ -30,7 +30,7 @@ def main(arguments=None, prog=None):
         module = importlib.import_module(f"grassmann_classify.{module}")
         from grassmann_classify.baseline_rows import names_of_rows
         from grassmann_classify.finding import check_apart
-        from grassmann_classify.folder import Results
+        from grassmann_classify.results import Results
         from grassmann_classify.rows import check_asked
 
         recipe, settings, paths = split(options)

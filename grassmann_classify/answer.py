@@ -5,7 +5,6 @@ from collections import Counter
 from grassmann_classify.answers import answers_of, kinds_of_scores
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import end_of
-from grassmann_classify.folder import same_file
 from grassmann_classify.growing import more
 from grassmann_classify.headers import look_at_new
 from grassmann_classify.inputs import (
@@ -16,13 +15,14 @@ from grassmann_classify.inputs import (
     read,
     read_by,
 )
-from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.model import build_both, build_to_add, learn
 from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
+from grassmann_classify.pictures import save_sheet_of_answers
 from grassmann_classify.reasons import UNLIKE, any_of, differs, possible_classes
-from grassmann_classify.sheets import save_sheet_of_answers
+from grassmann_classify.results import same_file
 from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.words import plural, tell, to_stderr
 from grassmann_sc import checks, files
 
 

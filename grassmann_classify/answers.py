@@ -5,10 +5,10 @@ from collections import namedtuple
 import numpy as np
 
 from grassmann_classify.clips import Clip, some_sets
-from grassmann_classify.messages import printable
 from grassmann_classify.model import build_both, check_model
 from grassmann_classify.next_labels import ranks
 from grassmann_classify.reasons import explained, labelled, of_class
+from grassmann_classify.words import printable
 from grassmann_sc import checks
 
 # names: of the n sets that were answered; labels (n,); scores (n, n_classes),

@@ -13,10 +13,9 @@ import grassmann_sc as core
 from grassmann_classify.building import kept_rows, padded, resampled
 from grassmann_classify.clips import threaded
 from grassmann_classify.first_tries import FEATURES, few_of
-from grassmann_classify.messages import to_stderr
 from grassmann_classify.recipes import base_of, described_set, shortened
 from grassmann_classify.settings import Settings, candidate_points
-from grassmann_classify.words import in_words
+from grassmann_classify.words import in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
 MOST_P = 12  # largest dimension of a candidate where none is asked for

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 
-from grassmann_classify.messages import plural
 from grassmann_classify.rows import (
     ESTIMATORS,
     Method,
@@ -19,6 +18,7 @@ from grassmann_classify.rows import (
     methods,
     tried_first,
 )
+from grassmann_classify.words import plural
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (

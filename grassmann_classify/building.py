@@ -20,9 +20,9 @@ from grassmann_classify.clips import (
     threaded,
 )
 from grassmann_classify.headers import check_all, size_in_words, survey
-from grassmann_classify.messages import plural, to_stderr
 from grassmann_classify.recipes import describe
 from grassmann_classify.settings import GIVEN, USUAL_P
+from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import checks, files, frames, subspaces
 
 VERSION = 3  # of the cache: raise it when the same recipe gives other numbers

@@ -18,12 +18,11 @@ from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.inputs import labelled_clips, read
-from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
+from grassmann_classify.pictures import save_sheet_of_suspects
 from grassmann_classify.reasons import explained, labelled, of_class
-from grassmann_classify.sheets import save_sheet_of_suspects
 from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.words import all_in_words, short
+from grassmann_classify.words import all_in_words, plural, short, tell, to_stderr
 from grassmann_sc import tuning
 
 PRINTED = 12  # suspects and pairs of copies

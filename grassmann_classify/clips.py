@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.messages import printable
 from grassmann_classify.settings import MOST_P, axes_named
+from grassmann_classify.words import printable
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image

@@ -12,11 +12,10 @@ from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read, splits_of
-from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
-from grassmann_classify.records import save_codes, save_predictions, save_results
+from grassmann_classify.pictures import save_pictures
+from grassmann_classify.results import save_codes, save_predictions, save_results
 from grassmann_classify.rows import slug
-from grassmann_classify.sheets import save_pictures
 from grassmann_classify.splits import strangers
 from grassmann_classify.tables import (
     columns_of,
@@ -29,7 +28,7 @@ from grassmann_classify.tables import (
     report_choices,
     report_table,
 )
-from grassmann_classify.words import short
+from grassmann_classify.words import plural, short, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start

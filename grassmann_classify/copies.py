@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 from grassmann_classify.clips import block_means, threaded
-from grassmann_classify.messages import plural
+from grassmann_classify.words import plural
 from grassmann_sc import checks
 
 MANY = 200  # sets, from which a progress bar is shown

@@ -36,9 +36,9 @@ from grassmann_classify.inner_product import (
     inner_product,
     mean_of,
 )
-from grassmann_classify.messages import in_words, plural, printable, to_stderr, told
 from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import asked_for, check_asked, is_tried_first, slug
+from grassmann_classify.words import plural, printable, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
@@ -456,7 +456,7 @@ def run_splits(
         yield Progress(results, *pairs[last], codes[last], n_done, len(names))
         to_go = (time.perf_counter() - began) * (len(pairs) / max(1, n_done) - 1)
         if before < n_done < len(pairs) and to_go > WORTH_SAYING:
-            to_stderr(f"about {in_words(to_go)} to go")
+            to_stderr(f"about {duration(to_go)} to go")
 
 
 def _work(collection, bank, pairs, groups, methods_of, settings, how):

@@ -12,10 +12,10 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
-from grassmann_classify.folder import is_one, listed_in, wrote
-from grassmann_classify.messages import first_of, plural, printable, to_stderr
+from grassmann_classify.results import is_one, listed_in, wrote
 from grassmann_classify.splits import check_names
 from grassmann_classify.spreadsheets import read_rows
+from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import frames
 
 NOTHING = frames.Contents([], [], [])

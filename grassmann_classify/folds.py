@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from grassmann_classify.clips import clip_names
-from grassmann_classify.messages import to_stderr
+from grassmann_classify.words import to_stderr
 from grassmann_sc import checks, tuning
 
 N_FOLDS = 5

@@ -7,9 +7,9 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.clips import clip_names, pictures_of
 from grassmann_classify.copies import copies
-from grassmann_classify.messages import first_of, plural
 from grassmann_classify.model import build_to_add, check_model, clips_of
 from grassmann_classify.points import of_one_type
+from grassmann_classify.words import first_of, plural
 from grassmann_sc import checks, files
 
 

@@ -13,9 +13,9 @@ from grassmann_classify.clips import (
     reason_of,
     threaded,
 )
-from grassmann_classify.messages import first_of, plural, to_stderr
 from grassmann_classify.recipes import describe
 from grassmann_classify.settings import GIVEN
+from grassmann_classify.words import first_of, plural, to_stderr
 from grassmann_sc import frames
 
 MANY = 200  # a progress bar is shown for the headers of so many clips

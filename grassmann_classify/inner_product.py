@@ -18,7 +18,7 @@ from grassmann_classify.bank import (
     gram_of,
     words_of,
 )
-from grassmann_classify.messages import plural, to_stderr
+from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
 LAM = 0.03  # of the ranking, in units of lam_max

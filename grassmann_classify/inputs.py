@@ -16,7 +16,6 @@ from grassmann_classify.finding import (
 )
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
-from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.options import flag_of
@@ -36,6 +35,7 @@ from grassmann_classify.splits import (
     split_by_group,
     split_by_parts,
 )
+from grassmann_classify.words import plural, printable, to_stderr
 from grassmann_sc import tuning
 
 # sizes above which kernels are left out by default

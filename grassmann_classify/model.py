@@ -26,7 +26,6 @@ from grassmann_classify.clips import (
 )
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
-from grassmann_classify.messages import plural, to_stderr, told
 from grassmann_classify.points import Reader, of_one_type, reader_of
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.rows import (
@@ -40,7 +39,7 @@ from grassmann_classify.settings import (
     Rule,
     Settings,
 )
-from grassmann_classify.words import short
+from grassmann_classify.words import plural, short, to_stderr, told
 from grassmann_sc import checks, files, tuning
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators

@@ -11,7 +11,6 @@ import textwrap
 from argparse import BooleanOptionalAction
 from pathlib import Path
 
-from grassmann_classify.messages import meant, printable
 from grassmann_classify.settings import (
     CLUSTERED,
     DESCRIPTORS,
@@ -29,6 +28,7 @@ from grassmann_classify.settings import (
     axes_named,
     check_value,
 )
+from grassmann_classify.words import meant, printable
 
 INSTALLED = "grassmann-classify"
 OVERVIEW = """\

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.animation import animated, as_url, can_move, still
 from grassmann_classify.evaluation import natural_classes
-from grassmann_classify.messages import plural, printable
+from grassmann_classify.pictures import animated, as_url, can_move, still
 from grassmann_classify.settings import FORMATS
+from grassmann_classify.words import plural, printable
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 SHOWN = 100  # lines of a table

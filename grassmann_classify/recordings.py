@@ -15,7 +15,7 @@ from grassmann_classify.finding import (
     is_table,
     say_alone,
 )
-from grassmann_classify.messages import plural, printable, to_stderr
+from grassmann_classify.words import plural, printable, to_stderr
 from grassmann_sc import frames
 
 UNLABELLED = {"", "nan"}

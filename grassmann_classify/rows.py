@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
-from grassmann_classify.messages import meant
-from grassmann_classify.words import ROWS, short
+from grassmann_classify.words import ROWS, meant, short
 from grassmann_sc import checks, estimators, tuning
 
 # penalties of the ridge classifier on codes of unit variance

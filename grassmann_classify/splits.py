@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 from grassmann_classify.clips import clip_names
-from grassmann_classify.messages import first_of, printable, to_stderr
 from grassmann_classify.spreadsheets import read_rows
+from grassmann_classify.words import first_of, printable, to_stderr
 from grassmann_sc import tuning
 
 

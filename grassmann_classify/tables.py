@@ -5,9 +5,8 @@ from collections import Counter, namedtuple
 import numpy as np
 
 from grassmann_classify.evaluation import successes
-from grassmann_classify.messages import plural, tell
 from grassmann_classify.rows import most_telling
-from grassmann_classify.words import TERMS, in_words, meaning, short
+from grassmann_classify.words import TERMS, in_words, meaning, plural, short, tell
 from grassmann_sc import tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer

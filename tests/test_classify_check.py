@@ -17,9 +17,9 @@ from grassmann_classify.check import (
     suspects_among,
 )
 from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.clusters import clusters_of
-from grassmann_classify.folder import OURS
+from grassmann_classify.cluster import clusters_of
 from grassmann_classify.reasons import of_class
+from grassmann_classify.results import OURS
 from grassmann_classify.settings import Settings
 from grassmann_sc.estimators import SubspaceClustering
 

@@ -17,12 +17,12 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.building import build, build_all
 from grassmann_classify.clips import Clip, Recipe, clip_names
 from grassmann_classify.finding import find_clips, find_new_clips
-from grassmann_classify.folder import OURS
 from grassmann_classify.folds import folds, kept_together
 from grassmann_classify.headers import look, survey
 from grassmann_classify.inputs import splits_of
 from grassmann_classify.npz import load_new_npz
 from grassmann_classify.options import parse
+from grassmann_classify.results import OURS
 from grassmann_classify.settings import MOST_P, Paths, Settings
 from grassmann_classify.splits import split_at_random, split_by_file, split_by_group
 from grassmann_classify.words import short

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from grassmann_classify.__main__ import main
-from grassmann_classify.folder import LIST, OURS, Results, is_one, listed_in
+from grassmann_classify.results import LIST, OURS, Results, is_one, listed_in
 from grassmann_classify.spreadsheets import read_rows, write_rows
 from processes import ROOT, run_python
 
@@ -559,7 +559,7 @@ def test_a_run_that_failed_leaves_the_folder_free_and_the_last_results(work):
 def test_the_folder_of_a_run_that_was_killed_is_free(work):
     code = """
 import sys, time
-from grassmann_classify.folder import Results
+from grassmann_classify.results import Results
 with Results(sys.argv[1]) as out:
     out.write("results.json", lambda file: file.write(b"{}"))
     print("held", flush=True)
@@ -585,7 +585,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_nothing_to_the_user(tmp_pat
 import os, signal, sys
 from pathlib import Path
 from grassmann_classify import folder
-from grassmann_classify.folder import Results
+from grassmann_classify.results import Results
 write_whole = folder.files.write_whole
 def write(out, content, *names):
     for name in names:
@@ -752,7 +752,7 @@ def test_what_stands_in_the_way_of_the_list_is_a_line_or_in_no_ones_way(tmp_path
     code = """
 import sys
 from pathlib import Path
-from grassmann_classify.folder import Results
+from grassmann_classify.results import Results
 for folder in sorted(Path(sys.argv[1]).iterdir()):
     try:
         with Results(folder) as out:

@@ -25,7 +25,6 @@ from grassmann_classify.baseline_rows import every_method, is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, pictures_of
 from grassmann_classify.evaluation import evaluate
-from grassmann_classify.messages import told
 from grassmann_classify.model import (
     PARAMETERS,
     Model,
@@ -36,6 +35,7 @@ from grassmann_classify.model import (
 from grassmann_classify.options import parse
 from grassmann_classify.reasons import differs, possible_classes
 from grassmann_classify.settings import Settings
+from grassmann_classify.words import told
 from grassmann_sc import files, kernels, plots, tuning
 from textures import simulated_textures, texture_systems
 

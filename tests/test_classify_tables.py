@@ -14,7 +14,7 @@ from scipy import stats
 from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
-from grassmann_classify.records import save_results
+from grassmann_classify.results import save_results
 from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
 from grassmann_classify.tables import (
     columns_of,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grassmann_sc as core
 from commands import compare, frames, put, put_classes
-from grassmann_classify.messages import printable
+from grassmann_classify.words import printable
 from grassmann_sc import files, learn
 from hostile import FULL, is_full, small_disk
 from problems import generators

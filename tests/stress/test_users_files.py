@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from commands import run
 from grassmann_classify import Settings, fit, load, save
-from grassmann_classify.folder import OURS
+from grassmann_classify.results import OURS
 from oracles import booleans
 from problems import generators
 

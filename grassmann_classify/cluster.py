@@ -9,12 +9,12 @@ from grassmann_classify.building import build_all
 from grassmann_classify.compare import say_failed
 from grassmann_classify.headers import look
 from grassmann_classify.inputs import new_clips, take_given
-from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
+from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
 from grassmann_classify.reasons import BECAUSE, explained
 from grassmann_classify.settings import CLUSTERED
-from grassmann_classify.sheets import save_plot, save_sheet_of_clusters
 from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.words import first_of, plural, tell, to_stderr
 from grassmann_sc import estimators, plots, subspaces
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
