@@ -38,7 +38,7 @@ from grassmann_classify.inner_product import (
 )
 from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import asked_for, check_asked, is_tried_first, slug
-from grassmann_classify.words import plural, printable, to_stderr, told
+from grassmann_classify.words import duration, plural, printable, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
