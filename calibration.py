@@ -1,72 +1,278 @@
-"""How sure an answer by codes is: p-values of the classes, the share of an unknown
-class that they notice, and the temperature of probabilities.
+"""How sure an answer by codes is: scores of labelled subspaces that are left out of what
+codes them, p-values of the classes, suspicious labels, the share of an unknown class that
+is noticed, and the temperature of probabilities.
 
-estimators.CodingClassifier calls these functions. K (N, N) is the Gram matrix of its
-atoms, index (N,) the class of each, 0..C-1; how: what the atoms are coded with, the
-options of core.make_coding. left_out is what left_out_scores gives: the scores (N, C)
-of each atom over others by the classifier's rule, and those by "residual".
+Everything comes from the Gram matrix K (N, N) of labelled subspaces. Internally index (N,)
+is the class of each, 0..C-1, and coding the options of core.make_coding. Where the inner
+product is whitened within classes, what is left out is left out of the whitening too.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 import grassmann_sc as core
-from grassmann_sc import tuning
+from grassmann_sc import checks, discriminative
 
-__all__ = []
+__all__ = ["left_out_codes", "left_out_scores", "suspicion", "p_values"]
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
 
 
-def left_out_scores(K, index, groups, rule, how):
-    """Scores (N, C) of each atom, coded over those of no group of its, by two rules."""
-    rules = [*dict.fromkeys([rule, "residual"])]
-    found = tuning.scores_by_rule(
-        K, index, tuning.members_of(groups, len(K)), rules, how
-    )
-    return found[0], found[-1]
+# ------------------------------------------------------------ each over all others
 
 
-def p_values(left_out, index, rule, codes, K_dd, K_xd):
-    """tuning.PValues of queries: of the classes by the rule, of any class by "residual".
+def left_out_codes(
+    K: ArrayLike,
+    groups: core.Labels | None = None,
+    *,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+) -> np.ndarray:
+    """Codes (N, N) of each of N subspaces over all others, from their Gram matrix K.
 
-    codes (n, N) of the queries come from K_dd (N, N) and K_xd (n, N).
+    No subspace is coded over itself, or over one of its group: these entries are 0.
+    groups: (N,), any hashables; by default each subspace is alone.
+    lam or n_neighbors, lam_scale: as in grassmann_sc.classify, but neighbours are at
+    most all others.
+    Each group takes a copy of the Gram matrix of all others.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import calibration
+    >>> K = np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]])
+    >>> calibration.left_out_codes(K, lam=0.2).round(2).tolist()
+    [[0.0, 0.7, 0.0], [0.7, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    of_classes, of_any = (
-        tuning.p_values(
-            known,
-            index,
-            core.scores_by_class(codes, K_dd, K_xd, index, known.shape[1], one),
+    coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
+    K = core.check_symmetric(K, "K")
+    codes = np.zeros_like(K)
+    for mine, rest, part, _ in _left_out(K, members_of(groups, len(K)), coding):
+        codes[np.ix_(mine, rest)] = part
+    return codes
+
+
+def left_out_scores(
+    K: ArrayLike,
+    labels: core.Labels,
+    groups: core.Labels | None = None,
+    *,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    rule: str | None = None,
+    shrinkage: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (N, C) of the classes by the left_out_codes of each subspace; the classes.
+
+    What speaks for the label of a subspace, and what for another class, says whether
+    the label may be wrong. Scores of new subspaces are compared with these by p_values.
+    rule: as in grassmann_sc.class_scores; by default "residual" with lam, "sum" with
+    n_neighbors. shrinkage: None, or that of discriminative.Whitening: then scores come
+    from five folds, with classes spread evenly and groups together; the others are
+    whitened and code a fold. The other arguments are those of left_out_codes.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import calibration
+    >>> K = np.array([[1, 0.8, 0.1], [0.8, 1, 0.1], [0.1, 0.1, 1]])
+    >>> scores, classes = calibration.left_out_scores(K, ["ape", "ape", "bee"], lam=0.1)
+    >>> classes[scores.argmax(axis=1)].tolist()
+    ['ape', 'ape', 'ape']
+    """
+    coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
+    K = core.check_symmetric(K, "K")
+    classes, index = core.check_labels(labels, len(K))
+    usual = (core.LocalCoding if lam is None else core.SparseCoding).rule
+    rule = core.check_choice(usual if rule is None else rule, "rule", *core.RULES)
+    members = members_left_out(groups, index, shrinkage)
+    (scores,) = scores_by_rule(K, index, members, [rule], coding, shrinkage)
+    return scores, classes
+
+
+def members_of(groups, n):
+    """The members of each of at least two groups (n,); of None each is alone."""
+    core.check_integer(n, "the number of subspaces", 2)
+    if groups is None:
+        return np.arange(n)[:, None]
+    _, which = core.check_labels(groups, n, "groups", "subspaces")
+    if which.max() == 0:
+        raise ValueError("groups must hold two groups at least, got one")
+    return [np.flatnonzero(which == group) for group in range(which.max() + 1)]
+
+
+def members_left_out(groups, index, shrinkage):
+    """The members that are left out together: of a group, or of a fold if whitened.
+
+    A fold takes whole groups, the largest first: each goes where its classes are rarest.
+    """
+    members = members_of(groups, len(index))
+    if shrinkage is None:
+        return members
+    counts = np.zeros((FOLDS, index.max() + 1), int)
+    folds = [[] for _ in counts]
+    for mine in sorted(members, key=len, reverse=True):
+        own = np.bincount(index[mine], minlength=counts.shape[1])
+        rarest = np.lexsort((counts.sum(axis=1), counts @ own))[0]
+        counts[rarest] += own
+        folds[rarest].extend(mine)
+    return [np.array(fold) for fold in folds if fold]
+
+
+def scores_by_rule(K, index, members, rules, coding, shrinkage=None):
+    """left_out_scores (N, C) by each of the rules, from the same codes.
+
+    members: the subspaces that are left out together; of others the scores are
+    undefined. coding: lam, n_neighbors and lam_scale.
+    """
+    n_classes = index.max() + 1
+    scores = np.empty((len(rules), len(K), n_classes), K.dtype)
+    for mine, rest, codes, grams in _left_out(K, members, coding, index, shrinkage):
+        for k, rule in enumerate(rules):
+            scores[k, mine] = core.scores_by_class(
+                codes, *grams, index[rest], n_classes, rule
+            )
+    return scores
+
+
+def _left_out(K, members, coding, index=None, shrinkage=None):
+    """(mine, the others, codes of the first over the second, (K_dd, K_xd)) by group.
+
+    K_dd is overwritten by that of the next group.
+    """
+    n = len(K)
+    options = dict(coding)
+    buffers = np.empty((2, n * n), K.dtype)  # new memory would take most of the time
+    for mine in members:
+        rest = np.delete(np.arange(n), mine)
+        m = len(rest)
+        rows, K_dd = (b[: m * k].reshape(m, k) for b, k in zip(buffers, (n, m)))
+        K.take(rest, axis=0, out=rows, mode="clip").take(
+            rest, axis=1, out=K_dd, mode="clip"
         )
-        for known, one in zip(left_out, (rule, "residual"))
+        K_xd = K.take(mine, axis=0).take(rest, axis=1)
+        if coding["n_neighbors"] is not None:
+            options["n_neighbors"] = min(
+                core.check_integer(coding["n_neighbors"], "n_neighbors", 1), m
+            )
+        norm2 = K.diagonal()[mine]
+        if shrinkage is not None:
+            whitening = discriminative.Whitening(K_dd, index[rest], shrinkage)
+            K_dd = whitening.K_dd
+            K_xd = whitening.transform(K_xd, norm2)
+            norm2 = np.ones_like(norm2)
+        code = core.make_coding(K_xd.shape, K.dtype, **options)
+        yield mine, rest, code(K_dd, K_xd, norm2), (K_dd, K_xd)
+
+
+# ----------------------------------------------------------- from scores to p-values
+
+
+def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
+    """How far the label of each subspace is behind the best other class (N,).
+
+    left_out: (N, C), its left_out_scores, by labels (N,). The difference of the two
+    scores is in units of the largest |score|: positive where another class scores
+    higher. The largest are the labels to look at first.
+
+    >>> from grassmann_sc import calibration
+    >>> calibration.suspicion([[0.5, 0.25], [0.1, 0.4], [0.3, 0.6]], ["ape", "bee", "ape"]).tolist()
+    [-0.5, -0.75, 0.5]
+    """
+    scores, index = _own_scores(left_out, labels)
+    return _behind(scores)[np.arange(len(index)), index]
+
+
+def _own_scores(left_out, labels):
+    """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
+    classes, index = core.check_labels(labels, None)
+    n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
+    scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
+    return scores.astype(np.float64), index
+
+
+PValues = namedtuple("PValues", "classes known")
+
+
+def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PValues:
+    """Conformal p-values of the classes of new subspaces, from their scores (n, C).
+
+    left_out: (N, C), left_out_scores of the labelled subspaces, labels (N,).
+    classes (n, C): the share of labelled subspaces, the new one counted, whose own
+    class is as far behind the best other, relative to the largest score, as this class
+    is. A class can be excluded at coverage 1 - a if its p-value is at most a: if new
+    and labelled subspaces come alike, the right class is kept in a share 1 - a or more.
+    known (n,): the share whose largest score is as low; the new one is unlike all
+    classes at a if this is at most a. Scores are compared to nine digits.
+    Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World.
+
+    >>> from grassmann_sc import calibration
+    >>> left_out = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.7]]
+    >>> found = calibration.p_values(left_out, ["ape", "ape", "bee"], [[0.9, 0.05], [0.1, 0.1]])
+    >>> found.classes.tolist(), found.known.tolist()
+    ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
+    """
+    left_out, index = _own_scores(left_out, labels)
+    scores = checks.shaped_array(scores, "scores", ("n", left_out.shape[1])).astype(
+        np.float64
     )
-    return tuning.PValues(of_classes.classes, of_any.known)
+    own = np.sort(_behind(left_out)[np.arange(len(index)), index])
+    unit = max(core.max_abs(left_out), np.finfo(float).tiny)
+    best = np.sort((left_out.max(axis=1) / unit).round(9))
+    with np.errstate(over="ignore"):  # beside labelled ones that share nothing
+        highest = (scores.max(axis=1) / unit).round(9)
+    n = len(index) + 1
+    return PValues(
+        (n - np.searchsorted(own, _behind(scores), "left")) / n,
+        (1 + np.searchsorted(best, highest, "right")) / n,
+    )
 
 
-def noticed(K, index, explained, coverage, how):
+def level_of(coverage: float) -> float:
+    """The largest p-value at which a class is excluded at this coverage, 1 - coverage.
+
+    To twelve digits: 1 - 0.9 is a little less than 0.1, and a p-value of 1 of 10 is not.
+
+    >>> from grassmann_sc import calibration
+    >>> 1 - 0.9, calibration.level_of(0.9)
+    (0.09999999999999998, 0.1)
+    """
+    return round(1 - core.check_number(coverage, "coverage", above=0, most=1), 12)
+
+
+def _behind(scores):
+    """How far each class is behind the best other, as a share of the largest |score|."""
+    first, second = -np.partition(-scores, 1, axis=1)[:, :2].T[:, :, None]
+    others = np.where(scores == first, second, first)
+    unit = np.maximum(np.abs(scores).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    return ((others - scores) / unit).round(9)
+
+
+def noticed(K, index, explained, coverage, coding, shrinkage=None):
     """The share of atoms that are told as unlike all classes when theirs is left out.
 
     explained: left_out_scores by "residual".
     """
     n_classes = core.check_integer(index.max() + 1, "the number of classes", 3)
-    others = tuning.members_of(index, len(index))
-    (scores,) = tuning.scores_by_rule(K, index, others, ["residual"], how)
+    others = members_of(index, len(index))
+    (scores,) = scores_by_rule(K, index, others, ["residual"], coding, shrinkage)
     told = np.empty(len(index))
     for c in range(n_classes):
         mine = index == c
-        told[mine] = tuning.p_values(
+        told[mine] = p_values(
             np.delete(explained[~mine], c, axis=1),
             index[~mine],
             np.delete(scores[mine], c, axis=1),
         ).known
-    return float(np.mean(told <= tuning.level_of(coverage)))
+    return float(np.mean(told <= level_of(coverage)))
 
 
-def temperature(K, index, rule, how):
+def temperature(K, index, rule, coding, shrinkage=None):
     """The T > 0 of least log-loss of softmax(scores / T), 1 if no class has two atoms.
 
     Of at most CALIBRATED atoms of classes that have several, each is coded over those
@@ -79,7 +285,7 @@ def temperature(K, index, rule, how):
     some = several[np.argsort(index[several], kind="stable")][few]
     # neighbours, of one class, are in different folds
     folds = [some[f::FOLDS] for f in range(min(FOLDS, len(some)))]
-    (scores,) = tuning.scores_by_rule(K, index, folds, [rule], how)
+    (scores,) = scores_by_rule(K, index, folds, [rule], coding, shrinkage)
     return least_log_loss(scores[some].astype(np.float64), index[some])
 
 

@@ -138,6 +138,13 @@ class OnSubspaces(Estimator):
         self.check_d(checked.shape[1], fit)
         return self.own(checked) if fit else checked
 
+    def _whitening(self, X, index):
+        """The Whitening of checked X, whose classes are index; None without shrinkage."""
+        if self.shrinkage is None:
+            return None
+        K = X if self.is_precomputed() else core.bases_gram(X)
+        return discriminative.Whitening(K, index, self.shrinkage)
+
 
 class ByScores(base.ClassifierMixin):
     """predict and decision_function from class_scores(X), (n, n_classes).
@@ -370,7 +377,8 @@ class NearestSubspace(ByScores, OnSubspaces):
     metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal
     angles; "projection", the norm of their sines, from the projection kernel alone: in
     the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
-    in 1..n.
+    in 1..n. shrinkage: as in CodingClassifier, not for "geodesic"; distances are those
+    of the whitened inner product.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import NearestSubspace
@@ -381,11 +389,18 @@ class NearestSubspace(ByScores, OnSubspaces):
 
     metric: str = "chordal"
     n_neighbors: int = 1
+    shrinkage: float | None = None
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
+        if self.shrinkage is not None and self.metric == "geodesic":
+            raise ValueError(
+                "shrinkage must be None with metric='geodesic', which is of angles, not "
+                f"of inner products, got {self.shrinkage!r}"
+            )
         self.subspaces_ = self.check_labelled(X, y)
+        self.whitening_ = self._whitening(self.subspaces_, self.index_)
         core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
         return self
 
@@ -406,6 +421,9 @@ class NearestSubspace(ByScores, OnSubspaces):
             return distances, -np.maximum(distances, same)
         X, Y = core.same_dimension(X, self.subspaces_, ("X", "the dictionary"))
         K = core.bases_gram(X, Y)
+        if self.whitening_ is not None:
+            K = self.whitening_.transform(K, X.shape[2])
+            return np.sqrt((1 - K) * (2 if self.metric == "chordal" else 1)), K
         if self.metric == "projection":
             return np.sqrt(np.maximum((X.shape[2] + Y.shape[2]) / 2 - K, 0)), K
         square = core.chordal_squares(X, Y, K)
@@ -492,6 +510,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     calibrate: whether fit chooses temperature_, for predict_proba, by the log-loss of
     at most 100 of the atoms, each coded over those outside its fold; else, or where no
     class has two atoms, it is 1.
+    shrinkage: > 0, whitens the inner product within classes, as discriminative.Whitening
+    does, so that all have norm 1; None leaves it as it is. X of fit and of queries are
+    not whitened yet; temperature_ and what is left out come from folds.
 
     See also grassmann_sc.classify, KernelLift for kgSC and kgLC.
 
@@ -510,6 +531,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     lam_scale: str | None = None
     kernel: str = "projection"
     calibrate: bool = True
+    shrinkage: float | None = None
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take subspaces X (N, d, p), or their Gram matrix (N, N), as atoms.
@@ -539,8 +561,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         if self.coding == "local":
             core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
         self.n_features_out_ = len(X)
+        self.whitening_ = self._whitening(X, self.index_)
         self.temperature_ = (
-            calibration.temperature(self.gram_, self.index_, self._rule(), how)
+            calibration.temperature(
+                self.gram_, self.index_, self._rule(), how, self.shrinkage
+            )
             if core.check_flag(self.calibrate, "calibrate")
             else 1.0
         )
@@ -552,12 +577,20 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         """Scores (N, n_classes) of the training sets, each coded over all others.
 
         By the rule, and by "residual". groups (N,): the sets of one group are not coded
-        over each other. See tuning.left_out_scores.
+        over each other. With shrinkage they come from five folds, each whitened and
+        coded by the others: see calibration.left_out_scores.
         """
         check_is_fitted(self)
-        return calibration.left_out_scores(
-            self.gram_, self.index_, groups, self._rule(), self._checked_how()
+        rules = [*dict.fromkeys([self._rule(), "residual"])]
+        scores = calibration.scores_by_rule(
+            self.gram_,
+            self.index_,
+            calibration.members_left_out(groups, self.index_, self.shrinkage),
+            rules,
+            self._checked_how(),
+            self.shrinkage,
         )
+        return scores[0], scores[-1]
 
     def p_values(
         self,
@@ -565,23 +598,28 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         groups: core.Labels | None = None,
         *,
         left_out: Sequence[ArrayLike] | None = None,
-    ) -> tuning.PValues:
+    ) -> calibration.PValues:
         """Conformal p-values (n, n_classes) of the classes, and of being of any (n,).
 
         A class can be excluded at coverage 0.9 if its p-value is at most 0.1: see
-        tuning.p_values. Whether X is of any class is told by what its best class
+        calibration.p_values. Whether X is of any class is told by what its best class
         explains, whatever the rule. left_out: what left_out_scores gave; None: it is
         computed with these groups.
         """
-        codes, K_dd, K_xd, _ = self._coded(X)
-        return calibration.p_values(
-            self._left_out(left_out, groups),
-            self.index_,
-            self._rule(),
-            codes,
-            K_dd,
-            K_xd,
+        codes, *grams, _ = self._coded(X)
+        of_classes, of_any = (
+            calibration.p_values(
+                scores,
+                self.index_,
+                core.scores_by_class(
+                    codes, *grams, self.index_, len(self.classes_), rule
+                ),
+            )
+            for scores, rule in zip(
+                self._left_out(left_out, groups), (self._rule(), "residual")
+            )
         )
+        return calibration.PValues(of_classes.classes, of_any.known)
 
     def _left_out(self, left_out, groups=None):
         if left_out is None:
@@ -604,6 +642,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             self._left_out(left_out)[1],
             coverage,
             self._checked_how(),
+            self.shrinkage,
         )
 
     def partial_fit(
@@ -684,6 +723,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             grams = core.check_grams(self.gram_, X, self.gram_[0, 0])
         else:
             grams = _grams_of_queries(X, self.atoms_, self.gram_)
+        if self.whitening_ is not None:
+            _, K_xd, norm2 = grams
+            K_xd = self.whitening_.transform(K_xd, norm2)
+            K_dd = self.whitening_.K_dd.astype(K_xd.dtype, copy=False)
+            grams = K_dd, K_xd, np.ones_like(norm2)
         return self._codes(self._how(), *grams), *grams
 
     def _rule(self):
@@ -808,7 +852,7 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
                 f"{len(X)} sample(s)"
             )
         codes = np.abs(
-            tuning.left_out_codes(
+            calibration.left_out_codes(
                 X if self.is_precomputed() else core.bases_gram(X),
                 **self.options("lam", "lam_scale"),
             ),
@@ -982,11 +1026,15 @@ class OnlineGrassmannDictionary(DictionaryLearner):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class ProjectionKernel(Transformer, OnSubspaces):
     """Gram rows ||X_i^T D_j||_F^2 with the training subspaces D.
 
     This is the core's projection_kernel. For SVC(kernel="precomputed"),
     CodingClassifier(kernel="precomputed") and every other kernel method.
+    shrinkage: as in CodingClassifier, then fit needs labels. A Gram matrix that is
+    whitened knows the labels of its samples: to search shrinkage put this into the
+    pipeline that is cross-validated, and for p-values use that of CodingClassifier.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
@@ -998,24 +1046,31 @@ class ProjectionKernel(Transformer, OnSubspaces):
     ['ape', 'bee']
     """
 
+    shrinkage: float | None = None
+
     takes_weighted = True
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Keep the subspaces X (N, d, p)."""
+    def fit(self, X: ArrayLike, y: core.Labels | None = None) -> Self:
+        """Keep the subspaces X (N, d, p); y (N,) is used with shrinkage alone."""
         self.subspaces_ = self.check_input(X, fit=True)
         self.n_features_out_ = len(self.subspaces_)
+        self.whitening_ = self._whitening(self.subspaces_, y)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
+    def fit_transform(self, X: ArrayLike, y: core.Labels | None = None) -> np.ndarray:
         """The symmetric Gram matrix (N, N), for half the price of transform."""
-        return core.bases_gram(self.fit(X).subspaces_)
+        whitening = self.fit(X, y).whitening_
+        return core.bases_gram(self.subspaces_) if whitening is None else whitening.K_dd
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Rows (n, N), in [0, p]."""
+        """Rows (n, N), in [0, p], with shrinkage in [-1, 1]."""
         X, D = core.same_dimension(
             self.check_input(X), self.subspaces_, ("X", "the dictionary")
         )
-        return core.bases_gram(X, D)
+        K = core.bases_gram(X, D)
+        if self.whitening_ is None:
+            return K
+        return self.whitening_.transform(K, core.squared_norm(X))
 
 
 # ------------------------------------------------------------ first steps on raw frames

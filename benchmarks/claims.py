@@ -46,7 +46,7 @@ from grassmann_classify.folds import folds_of_split, kept_together
 from grassmann_classify.npz import load_npz
 from grassmann_classify.settings import CLUSTERED, NEIGHBORS, Settings
 from grassmann_classify.words import short
-from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc import calibration, estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import ISC
 
 MOST_P = 12
@@ -191,10 +191,12 @@ def exchanged_labels(data):
             wrong = rng.random(len(index)).argsort() < max(1, round(WRONG * len(index)))
             given = index + wrong * rng.integers(1, len(classes), len(index))
             given %= len(classes)
-            scores, _ = tuning.left_out_scores(
+            scores, _ = calibration.left_out_scores(
                 K, given, group, lam=0.1, lam_scale="max"
             )
-            found.append(100 * roc_auc_score(wrong, tuning.suspicion(scores, given)))
+            found.append(
+                100 * roc_auc_score(wrong, calibration.suspicion(scores, given))
+            )
         print(f"{name:20s}{np.mean(found):6.1f} % of pairs", flush=True)
 
 

@@ -23,7 +23,7 @@ from grassmann_classify.pictures import save_sheet_of_suspects
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.words import all_in_words, plural, short, tell, to_stderr
-from grassmann_sc import tuning
+from grassmann_sc import calibration, tuning
 
 PRINTED = 12  # suspects and pairs of copies
 ODD = 1 / 2  # of what a set shares with its nearest in the median: less is nothing
@@ -209,10 +209,10 @@ def suspects_among(collection, inputs, settings, end=None):
     K = row.estimator.gram_
     how = {"lam": row.chosen["lam"], "lam_scale": "max"}
     rule = row.chosen["rule"]
-    scores, _ = tuning.left_out_scores(K, place, group, rule=rule, **how)
-    suspicion = tuning.suspicion(scores, place)
+    scores, _ = calibration.left_out_scores(K, place, group, rule=rule, **how)
+    suspicion = calibration.suspicion(scores, place)
     scores[np.arange(n), place] = -np.inf
-    codes = tuning.left_out_codes(K, group, **how)
+    codes = calibration.left_out_codes(K, group, **how)
     shares = core.score_shares(codes, K, K, place, norm2=K.diagonal(), rule=rule)
     suspicion[_alone(place, group)] = -np.inf
     suspected = scores.argmax(axis=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grassmann_sc import tuning
+from grassmann_sc import calibration
 
 BECAUSE = 3  # sets named as what explains another
 UNLIKE = "unlike all classes"
@@ -44,7 +44,7 @@ def possible_classes(found, coverage):
     """
     if found.p_values is None:
         return [""] * len(found.names)
-    level = tuning.level_of(coverage)
+    level = calibration.level_of(coverage)
     words = []
     for p_values, known in zip(found.p_values, found.known):
         possible = any_of(found.classes[p_values > level]) or "none"

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import grassmann_sc as core
-from grassmann_sc import calibration, estimators, subspaces, tuning
+from grassmann_sc import calibration, estimators, subspaces
 from grassmann_sc.estimators import CodingClassifier
 from oracles import TIGHT, error, noisy_image_sets
 
@@ -127,11 +127,11 @@ def test_p_values_are_those_of_scores_left_out(coding):
             scores[i] = other.class_scores(D[i : i + 1])
             other.set_params(rule="residual")
             explained[i] = other.class_scores(D[i : i + 1])
-        expected = tuning.p_values(scores, LABELS, model.class_scores(Q)).classes
+        expected = calibration.p_values(scores, LABELS, model.class_scores(Q)).classes
         assert error(found.classes, expected) < TIGHT
         of_query = clone(model).set_params(rule="residual").fit(D, LABELS)
         best = of_query.class_scores(Q)
-        known = tuning.p_values(explained, LABELS, best).known
+        known = calibration.p_values(explained, LABELS, best).known
         assert error(found.known, known) < TIGHT
 
 
@@ -163,7 +163,7 @@ def test_a_class_left_out_is_noticed_as_by_hand():
         other = estimators.CodingClassifier(lam=0.1, lam_scale="max")
         other.fit(D[rest], LABELS[rest])
         known = np.delete(explained[rest], c, axis=1)
-        found = tuning.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
+        found = calibration.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
         refused += (found.known <= 0.2).tolist()
     assert model.noticed(0.8) == pytest.approx(np.mean(refused))
     with pytest.raises(ValueError, match="number of classes must be >= 3, got 2"):
@@ -199,3 +199,98 @@ def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
     )
     assert 0 < expected < 1 or coverage in ("0.5", "0.96")
     assert level in counts or coverage not in ("0.8", "0.9", "0.95")
+
+
+# ------------------------------------------------------------ each set over all others
+
+
+@pytest.mark.parametrize("coding", [{"lam": 0.1}, {"n_neighbors": 3}])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_what_is_left_out_is_coded_over_all_others(coding, grouped):
+    X = core.random_subspaces(12, 8, 2, rng=0)
+    K = core.projection_kernel(X)
+    y = np.arange(12) % 3
+    groups = np.repeat(["d", "a", "c", "b"], 3) if grouped else None
+    which = groups if grouped else np.arange(12)
+    codes = calibration.left_out_codes(K, groups, **coding)
+    scores, classes = calibration.left_out_scores(K, y, groups, **coding)
+    assert np.array_equal(classes, range(3))
+    for i in range(12):
+        rest = which != which[i]
+        one = core.classify(X[i : i + 1], X[rest], y[rest], return_info=True, **coding)
+        assert not codes[i, ~rest].any()
+        assert error(codes[i, rest], one.codes[0]) < TIGHT
+        assert classes[scores[i].argmax()] == one.labels[0]
+        rule = "residual" if "lam" in coding else "sum"
+        own = core.class_scores(
+            one.codes,
+            K[np.ix_(rest, rest)],
+            K[i : i + 1, rest],
+            y[rest],
+            norm2=2,
+            rule=rule,
+        )
+        assert error(scores[i], own[0][0]) < TIGHT
+
+
+def test_neighbours_of_what_is_left_out_are_at_most_all_others():
+    K = core.projection_kernel(core.random_subspaces(5, 8, 2, rng=0))
+    few = calibration.left_out_codes(K, n_neighbors=4)
+    assert np.array_equal(calibration.left_out_codes(K, n_neighbors=50), few)
+    pairs = calibration.left_out_codes(K, [0, 0, 0, 1, 1], n_neighbors=4)
+    assert np.count_nonzero(pairs) == 3 * 2 + 2 * 3
+
+
+def test_left_out_names_what_is_wrong():
+    K = core.projection_kernel(core.random_subspaces(4, 8, 2, rng=0))
+    with pytest.raises(ValueError, match="groups must hold two groups at least, got"):
+        calibration.left_out_codes(K, [0] * 4, lam=0.1)
+    with pytest.raises(ValueError, match="number of subspaces must be >= 2, got 1"):
+        calibration.left_out_codes(K[:1, :1], lam=0.1)
+    with pytest.raises(ValueError, match="give either lam or n_neighbors"):
+        calibration.left_out_codes(K)
+    with pytest.raises(ValueError, match="rule must be .*, got 'best'"):
+        calibration.left_out_scores(K, [0, 0, 1, 1], lam=0.1, rule="best")
+
+
+# -------------------------------------------------------------------- conformal p-values
+
+
+def test_p_values_by_hand():
+    left_out = np.array([[4, 1], [3, 2], [1, 2], [2.5, 5]])
+    y = ["a", "a", "b", "a"]
+    # own behind the best other, as shares: -3/4, -1/3, -1/2, 1/2
+    found = calibration.p_values(left_out, y, [[6, 3], [1, 2], [9, -1], [0, 0]])
+    # behind: (-1/2, 1/2), (1/2, -1/2), (-10/9, 10/9), (0, 0)
+    expected = np.array([[4, 2], [2, 4], [5, 1], [2, 2]]) / 5
+    assert error(found.classes, expected) < TIGHT
+    # largest scores: 2, 3, 4, 5
+    assert error(found.known, np.array([5, 2, 5, 1]) / 5) < TIGHT
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_right_classes_are_kept_at_the_coverage(coverage):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 40000)
+    scores = rng.standard_normal((40000, 4)) + 1.5 * (y[:, None] == range(4))
+    kept = []
+    known = []
+    for half in np.split(rng.permutation(40000), 200):
+        mine = half[:100]
+        new = half[100:]
+        found = calibration.p_values(scores[mine], y[mine], scores[new])
+        kept.append(found.classes[np.arange(len(new)), y[new]] > 1 - coverage)
+        known.append(found.known > 1 - coverage)
+    assert abs(np.mean(kept) - coverage) < 0.015
+    assert abs(np.mean(known) - coverage) < 0.015
+
+
+def test_p_values_name_what_is_wrong():
+    with pytest.raises(ValueError, match=r"scores must have shape \(n, 2\)"):
+        calibration.p_values([[1, 2], [2, 1]], ["a", "b"], [[1, 2, 3]])
+    with pytest.raises(
+        ValueError, match="number of classes of labels must be >= 2, got 1"
+    ):
+        calibration.p_values([[1], [2]], ["a", "a"], [[1]])
+    with pytest.raises(ValueError, match="left_out must"):
+        calibration.p_values([[1, 2], [1]], ["a", "b", "b"], [[1, 2]])

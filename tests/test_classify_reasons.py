@@ -24,7 +24,7 @@ from grassmann_classify.reasons import (
     possible_classes,
 )
 from grassmann_classify.rows import methods
-from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc import calibration, estimators, subspaces
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
@@ -361,7 +361,9 @@ def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, cover
     ruled_out = []
     for N in (n, n - 1):
         own = np.where(np.arange(2) == (np.arange(N) % 2)[:, None], 1.0, 0.0)
-        p = tuning.p_values(own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]])
+        p = calibration.p_values(
+            own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]]
+        )
         found = answers(p.classes, p.known, ["ape", "bee"])
         ruled_out.append(possible_classes(found, coverage))
     assert ruled_out == [

@@ -8,7 +8,7 @@ from scipy.cluster.vq import kmeans2
 from sklearn.base import clone
 
 import grassmann_sc as core
-from grassmann_sc import tuning
+from grassmann_sc import calibration
 from grassmann_sc.estimators import SubspaceClustering
 from oracles import TIGHT, error
 
@@ -80,7 +80,7 @@ def test_the_graph_is_that_of_plain_loops(options):
     assert error(graph, graph_by_loops(X, **how)) < TIGHT
     assert np.array_equal(graph, graph.T) and not graph.diagonal().any()
     assert (graph.max(axis=1) >= 1).all() and graph.max() <= 2
-    codes = tuning.left_out_codes(core.projection_kernel(X), **how)
+    codes = calibration.left_out_codes(core.projection_kernel(X), **how)
     assert (codes < 0).any() or how["lam"] >= 0.1
 
 

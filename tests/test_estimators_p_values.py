@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import grassmann_sc as core
-from grassmann_sc import calibration, estimators, tuning
+from grassmann_sc import calibration, estimators
 from grassmann_sc.estimators import CodingClassifier
 from oracles import TIGHT, error
 
@@ -58,7 +58,7 @@ def p_values_by_loops(left_out, labels, scores):
 
 
 def check(left_out, labels, scores):
-    found = tuning.p_values(left_out, labels, scores)
+    found = calibration.p_values(left_out, labels, scores)
     of_classes, known = p_values_by_loops(
         np.asarray(left_out, float).tolist(),
         np.asarray(labels).tolist(),
@@ -90,19 +90,19 @@ def test_p_values_of_nothing_but_zeros_and_of_ties_are_those_of_plain_loops():
     single = np.array(tied, np.float32)
     check(single, [*"abca"], single[:2])
     check(np.array(tied), [*"abca"], np.array(tied))  # integers
-    found = tuning.p_values([[1e-300, 0], [0, 1e-300]], [*"ab"], [[1e300, 0]])
+    found = calibration.p_values([[1e-300, 0], [0, 1e-300]], [*"ab"], [[1e300, 0]])
     assert found.classes.tolist() == [[1, 1 / 3]] and found.known.tolist() == [1]
 
 
 def test_a_class_is_never_its_own_best_other():
     """The leader is behind the second by less than nothing, all others behind it."""
     left_out = np.array([[5.0, 3, 1], [5, 3, 1], [5, 3, 1]])
-    found = tuning.suspicion(left_out, [*"abc"])
+    found = calibration.suspicion(left_out, [*"abc"])
     assert found.tolist() == [-0.4, 0.4, 0.8]
     equal = np.array([[5.0, 5, 1], [5, 5, 1], [5, 5, 1]])
-    assert tuning.suspicion(equal, [*"abc"]).tolist() == [0, 0, 0.8]
+    assert calibration.suspicion(equal, [*"abc"]).tolist() == [0, 0, 0.8]
     negative = -np.array([[1.0, 3, 5], [1, 3, 5], [1, 3, 5]])
-    assert tuning.suspicion(negative, [*"abc"]).tolist() == [-0.4, 0.4, 0.8]
+    assert calibration.suspicion(negative, [*"abc"]).tolist() == [-0.4, 0.4, 0.8]
 
 
 @pytest.mark.parametrize("shift", [0, -10])
@@ -111,7 +111,7 @@ def test_suspicion_is_that_of_plain_loops(shift):
     known = known + shift
     classes = sorted(set(labels))
     expected = [behind_by_loops(row, classes.index(c)) for row, c in zip(known, labels)]
-    assert tuning.suspicion(known, labels).tolist() == expected
+    assert calibration.suspicion(known, labels).tolist() == expected
     wrong = known[np.arange(30), np.searchsorted(classes, labels)] < known.max(axis=1)
     assert ((np.array(expected) > 0) == wrong).all() and 0 < wrong.sum() < 30
 
@@ -126,11 +126,11 @@ def test_the_unit_of_scores_changes_nothing(scale):
     other = check(scale * known, labels, scale * new)
     assert np.array_equal(other.classes, first.classes)
     assert np.array_equal(other.known, first.known)
-    suspicion = tuning.suspicion(scale * known, labels)
-    assert np.array_equal(suspicion, tuning.suspicion(known, labels))
+    suspicion = calibration.suspicion(scale * known, labels)
+    assert np.array_equal(suspicion, calibration.suspicion(known, labels))
     # classes are ranked within a set: there each may have a unit of its own
     units = 10 ** np.random.default_rng(0).uniform(-9, 9, (50, 1))
-    mixed = tuning.p_values(known * units[:30], labels, new * units[30:])
+    mixed = calibration.p_values(known * units[:30], labels, new * units[30:])
     assert np.array_equal(mixed.classes, first.classes)
 
 
@@ -148,7 +148,8 @@ def test_scores_are_compared_to_nine_digits(digits, equal, scale, shift):
         np.array([[2 - sign * little, 1 + sign * little]]) + shift for sign in (1, -1)
     )
     p_more, p_less = (
-        tuning.p_values(scale * left_out, labels, scale * new) for new in (more, less)
+        calibration.p_values(scale * left_out, labels, scale * new)
+        for new in (more, less)
     )
     # class a of the new one is behind by a little more, or less, than that of the two
     assert p_more.classes[0, 0] == (1 if equal else 1 / 2)
@@ -162,35 +163,35 @@ def test_scores_are_compared_to_nine_digits(digits, equal, scale, shift):
 def test_classes_and_sets_have_no_order(digits):
     """Other names of the classes permute the p-values, other places of sets nothing."""
     known, labels, new = drawn(40, 20, 4, digits=digits)
-    first = tuning.p_values(known, labels, new)
+    first = calibration.p_values(known, labels, new)
     rng = np.random.default_rng(1)
     order = rng.permutation(40)
-    again = tuning.p_values(known[order], labels[order], new)
+    again = calibration.p_values(known[order], labels[order], new)
     assert np.array_equal(again.classes, first.classes)
     assert np.array_equal(again.known, first.known)
-    suspicion = tuning.suspicion(known, labels)
-    moved = tuning.suspicion(known[order], labels[order])
+    suspicion = calibration.suspicion(known, labels)
+    moved = calibration.suspicion(known[order], labels[order])
     assert np.array_equal(moved, suspicion[order])
     turn = rng.permutation(4)
     renamed = NAMES[turn.argsort()][np.searchsorted(NAMES, labels)]
-    again = tuning.p_values(known[:, turn], renamed, new[:, turn])
+    again = calibration.p_values(known[:, turn], renamed, new[:, turn])
     assert np.array_equal(again.classes, first.classes[:, turn])
     assert np.array_equal(again.known, first.known)
-    assert np.array_equal(tuning.suspicion(known[:, turn], renamed), suspicion)
+    assert np.array_equal(calibration.suspicion(known[:, turn], renamed), suspicion)
     rows = rng.permutation(20)
-    again = tuning.p_values(known, labels, new[rows])
+    again = calibration.p_values(known, labels, new[rows])
     assert np.array_equal(again.classes, first.classes[rows])
     assert np.array_equal(again.known, first.known[rows])
-    alone = [tuning.p_values(known, labels, new[i : i + 1]) for i in range(20)]
+    alone = [calibration.p_values(known, labels, new[i : i + 1]) for i in range(20)]
     assert np.array_equal(np.vstack([one.classes for one in alone]), first.classes)
 
 
 def test_labels_of_any_kind_have_the_same_p_values():
     known, labels, new = drawn(20, 10, 2)
-    first = tuning.p_values(known, labels, new)
+    first = calibration.p_values(known, labels, new)
     kinds = {"numbers": [2, 10], "bools": [False, True], "pairs": [(1, "a"), (2, "b")]}
     for names in kinds.values():
-        found = tuning.p_values(known, [names[c == "bee"] for c in labels], new)
+        found = calibration.p_values(known, [names[c == "bee"] for c in labels], new)
         assert np.array_equal(found.classes, first.classes)
 
 
@@ -200,13 +201,13 @@ def test_levels_are_exact_in_twelve_digits():
         steps = 10**digits
         for k in {1, 2, 3, 7, steps // 2, steps - 3, steps - 1}:
             if 0 < k < steps:
-                level = tuning.level_of(k / steps)
+                level = calibration.level_of(k / steps)
                 assert level == (steps - k) / steps
                 assert level == float(1 - Fraction(k, steps))
-    assert tuning.level_of(1) == 0 and tuning.level_of(1 - 1e-9) == 1e-9
+    assert calibration.level_of(1) == 0 and calibration.level_of(1 - 1e-9) == 1e-9
     for coverage in (0, -0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="coverage must"):
-            tuning.level_of(coverage)
+            calibration.level_of(coverage)
 
 
 # -------------------------------------------------------------------- scores left out
@@ -224,8 +225,10 @@ CODINGS = [{"lam": 0.05}, {"n_neighbors": 4}, {"lam": 0.2, "lam_scale": "max"}]
 @pytest.mark.parametrize("rule", ["residual", "sum", "max"])
 def test_sets_of_a_group_speak_neither_for_nor_against_each_other(coding, rule):
     """Without the others of its group, each has the same scores and codes."""
-    scores, classes = tuning.left_out_scores(K, CLASSES, GROUPS, rule=rule, **coding)
-    codes = tuning.left_out_codes(K, GROUPS, **coding)
+    scores, classes = calibration.left_out_scores(
+        K, CLASSES, GROUPS, rule=rule, **coding
+    )
+    codes = calibration.left_out_codes(K, GROUPS, **coding)
     assert classes.tolist() == NAMES[:3].tolist()
     assert not codes[np.equal.outer(GROUPS, GROUPS)].any()
     assert (codes != 0).any(axis=1).all() and len(set(GROUPS)) == 8
@@ -233,24 +236,26 @@ def test_sets_of_a_group_speak_neither_for_nor_against_each_other(coding, rule):
         kept = np.flatnonzero((GROUPS != GROUPS[i]) | (np.arange(29) == i))
         mine = np.flatnonzero(kept == i)[0]
         some = K[np.ix_(kept, kept)], CLASSES[kept]
-        alone, _ = tuning.left_out_scores(*some, rule=rule, **coding)
+        alone, _ = calibration.left_out_scores(*some, rule=rule, **coding)
         assert error(alone[mine], scores[i]) < TIGHT
-        code = tuning.left_out_codes(some[0], **coding)[mine]
+        code = calibration.left_out_codes(some[0], **coding)[mine]
         assert error(code, codes[i, kept]) < TIGHT
-    lonely, _ = tuning.left_out_scores(K, CLASSES, np.arange(29), rule=rule, **coding)
-    plain, _ = tuning.left_out_scores(K, CLASSES, rule=rule, **coding)
+    lonely, _ = calibration.left_out_scores(
+        K, CLASSES, np.arange(29), rule=rule, **coding
+    )
+    plain, _ = calibration.left_out_scores(K, CLASSES, rule=rule, **coding)
     assert np.array_equal(lonely, plain) and error(plain, scores) > 1e-3
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 def test_scores_left_out_belong_to_their_sets(coding):
     order = np.random.default_rng(2).permutation(29)
-    scores, _ = tuning.left_out_scores(K, CLASSES, GROUPS, **coding)
+    scores, _ = calibration.left_out_scores(K, CLASSES, GROUPS, **coding)
     turned = K[np.ix_(order, order)], CLASSES[order], GROUPS[order]
-    again, _ = tuning.left_out_scores(*turned, **coding)
+    again, _ = calibration.left_out_scores(*turned, **coding)
     assert error(again, scores[order]) < TIGHT
     rule = "sum" if "n_neighbors" in coding else "residual"
-    usual, _ = tuning.left_out_scores(K, CLASSES, GROUPS, rule=rule, **coding)
+    usual, _ = calibration.left_out_scores(K, CLASSES, GROUPS, rule=rule, **coding)
     assert np.array_equal(usual, scores)
 
 

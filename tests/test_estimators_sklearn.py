@@ -48,6 +48,8 @@ CLASSIFIERS = [
     estimators.CodingClassifier("local", n_neighbors=6),
     estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", rule="max"),
+    estimators.NearestSubspace(shrinkage=0.1),
+    estimators.CodingClassifier(shrinkage=0.1),
     estimators.DiscriminativeDictionary(2, max_iter=5, random_state=0),
     estimators.DiscriminativeDictionary(
         1, sharpness=3.0, random_state=np.random.default_rng(1)

@@ -44,7 +44,7 @@ ROOT_MODULES = {name for name in MODULES if "." not in name}
 ROWS = {
     "plots": {"matplotlib"},
     "strategies": {"hypothesis"},
-    "calibration": {"tuning"},
+    "calibration": {"discriminative"},
     "discriminative": {"learn"},
     "streams": {"files", "learn"},
     "scale": ROOT_MODULES,

@@ -331,7 +331,7 @@ def known_values():
         "max_iter": [100],
         "estimators.max_iter": [2],
         "n_clusters": [2],
-        "tuning.left_out": [np.random.default_rng(0).random((6, 3))],
+        "calibration.left_out": [np.random.default_rng(0).random((6, 3))],
         "p_values.scores": [np.random.default_rng(1).random((4, 3))],
         "measure": [images],
         "measurements": [dynamics.compress(images, 8, 40)],
