@@ -249,12 +249,9 @@ K_QD = core.projection_kernel(Q, D)
 @pytest.mark.parametrize("coding", ["sparse", "local"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_subspaces_inner_products_and_a_pipeline_are_whitened_alike(coding, weighted):
-    atoms, queries = D, Q
-    if weighted:
-        atoms, queries = (
-            subspaces.from_sets(part, None, spectrum=0.5)
-            for part in (SETS[:60], SETS[60:])
-        )
+    points = subspaces.from_sets(SETS, None, spectrum=0.5) if weighted else X
+    atoms = points[:60]
+    queries = points[60:]
     grams = core.projection_kernel(atoms), core.projection_kernel(queries, atoms)
     how = dict(coding=coding, lam=0.05, n_neighbors=6)
     model = CodingClassifier(**how, shrinkage=0.1).fit(atoms, LABELS)
