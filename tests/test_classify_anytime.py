@@ -117,7 +117,7 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
     seen = []
     for line in process.stderr:
         seen.append(line)
-        if line.startswith("split 2 of 40"):
+        if line.startswith("split 4 of 40"):
             break
     os.killpg(process.pid, signal.SIGINT)
     printed, more = process.communicate(timeout=200)  # until all have closed the pipes
