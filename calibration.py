@@ -160,14 +160,12 @@ def _left_out(K, members, coding, index=None, shrinkage=None):
             options["n_neighbors"] = min(
                 core.check_integer(coding["n_neighbors"], "n_neighbors", 1), m
             )
-        norm2 = K.diagonal()[mine]
+        grams = K_dd, K_xd, K.diagonal()[mine]
         if shrinkage is not None:
             whitening = discriminative.Whitening(K_dd, index[rest], shrinkage)
-            K_dd = whitening.K_dd
-            K_xd = whitening.transform(K_xd, norm2)
-            norm2 = np.ones_like(norm2)
+            grams = whitening.grams(*grams[1:])
         code = core.make_coding(K_xd.shape, K.dtype, **options)
-        yield mine, rest, code(K_dd, K_xd, norm2), (K_dd, K_xd)
+        yield mine, rest, code(*grams), grams[:2]
 
 
 # ----------------------------------------------------------- from scores to p-values

@@ -42,6 +42,7 @@ BORDER = 4.0
 LEAST_GAP = 1e-6  # a mean gap that tells nothing
 LEAST_RIDGE = 1e-4  # above the rounding of the products of equal atoms in float32
 LARGEST_BETA = 1e6
+TINY = np.finfo(np.float64).tiny
 
 
 # ------------------------------------------------------------------- the inner product
@@ -83,8 +84,10 @@ class Whitening:
         if not (isinstance(shrinkage, float) and shrinkage == math.inf):
             shrinkage = core.check_number(shrinkage, "shrinkage", above=0)
         N = len(K_dd)
-        shares = 1 / np.sqrt(np.bincount(index)[index])
-        self._means = csr_array((shares, (np.arange(N), index)))  # H = I - M M^T
+        # H = I - M M^T
+        self._means = csr_array(
+            (1 / np.sqrt(np.bincount(index)[index]), (np.arange(N), index))
+        )
         self._dtype = K_dd.dtype
         K = (K_dd + K_dd.T) / 2
         scatter = self._centred(self._centred(K).T)
@@ -113,8 +116,9 @@ class Whitening:
 
         K_xd (n, N), norm2: K(x, x) of the queries, a number or (n,).
         """
-        shape = "n", len(self.K_dd)
-        K_xd = checks.shaped_array(K_xd, "K_xd", shape, ", one column a sample")
+        K_xd = checks.shaped_array(
+            K_xd, "K_xd", ("n", len(self.K_dd)), ", one column a sample"
+        )
         norm2 = core.finite_array(norm2, "norm2")
         if norm2.shape not in ((), (len(K_xd),)) or (norm2 < 0).any():
             raise ValueError(
@@ -122,6 +126,16 @@ class Whitening:
                 f"{norm2!r}"
             )
         return self._products(K_xd, *self._whitened(K_xd.T, norm2))
+
+    def grams(
+        self, K_xd: ArrayLike, norm2: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(K_dd, K_xd, norm2) whitened, of one type, as functions that code take them.
+
+        K_xd, norm2: as in transform.
+        """
+        K_xd = self.transform(K_xd, norm2)
+        return self.K_dd.astype(K_xd.dtype, copy=False), K_xd, np.ones(len(K_xd))
 
     def _centred(self, A):
         """H A."""
@@ -134,13 +148,13 @@ class Whitening:
         )
         square = norm2 - np.square(images).sum(axis=0)
         # what whitening leaves of norm2 may be less than its rounding
-        least = core.tie_tolerance(self._dtype) * norm2 + np.finfo(np.float64).tiny
-        return images, np.sqrt(np.maximum(square, least))
+        return images, np.sqrt(
+            np.maximum(square, core.tie_tolerance(self._dtype) * norm2) + TINY
+        )
 
     def _products(self, K_xd, images, lengths):
         """K' (n, N) from Z and the lengths of queries."""
-        K = K_xd - images.T @ self._images
-        K /= np.outer(lengths, self._lengths)
+        K = (K_xd - images.T @ self._images) / np.outer(lengths, self._lengths)
         return K.clip(-1, 1).astype(np.result_type(K_xd, self._dtype), copy=False)
 
 

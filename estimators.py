@@ -724,10 +724,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         else:
             grams = _grams_of_queries(X, self.atoms_, self.gram_)
         if self.whitening_ is not None:
-            _, K_xd, norm2 = grams
-            K_xd = self.whitening_.transform(K_xd, norm2)
-            K_dd = self.whitening_.K_dd.astype(K_xd.dtype, copy=False)
-            grams = K_dd, K_xd, np.ones_like(norm2)
+            grams = self.whitening_.grams(*grams[1:])
         return self._codes(self._how(), *grams), *grams
 
     def _rule(self):
@@ -1068,9 +1065,8 @@ class ProjectionKernel(Transformer, OnSubspaces):
             self.check_input(X), self.subspaces_, ("X", "the dictionary")
         )
         K = core.bases_gram(X, D)
-        if self.whitening_ is None:
-            return K
-        return self.whitening_.transform(K, core.squared_norm(X))
+        whitening = self.whitening_
+        return whitening.transform(K, core.squared_norm(X)) if whitening else K
 
 
 # ------------------------------------------------------------ first steps on raw frames
