@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 import grassmann_sc as core
 from grassmann_sc import calibration, estimators, subspaces
 from grassmann_sc.estimators import CodingClassifier
-from oracles import TIGHT, error, noisy_image_sets
+from oracles import LOOSE, TIGHT, error, noisy_image_sets
 
 SETS, Y = noisy_image_sets()
 X = subspaces.from_sets(SETS, 2)
@@ -33,8 +33,9 @@ def noisy_classes(seed, n=90):
 
 @pytest.mark.parametrize("rule", ["residual", "sum", "max"])
 @pytest.mark.parametrize("kernel", ["projection", "precomputed"])
+@pytest.mark.parametrize("shrinkage", [None, 0.03])
 def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(
-    rule, kernel
+    rule, kernel, shrinkage
 ):
     X, y = noisy_classes(0)
     Q, truth = noisy_classes(1, 300)
@@ -42,6 +43,7 @@ def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(
         Q = core.projection_kernel(Q, X)
         X = core.projection_kernel(X)
     options = dict(lam=0.05, lam_scale="max", rule=rule, kernel=kernel)
+    options["shrinkage"] = shrinkage
     plain = estimators.CodingClassifier(calibrate=False, **options).fit(X, y)
     ours = estimators.CodingClassifier(**options).fit(X, y)
     assert plain.temperature_ == 1 and ours.temperature_ > 0
@@ -154,14 +156,15 @@ OVERLAPPING = core.orthonormalize(
 )
 
 
-def test_a_class_left_out_is_noticed_as_by_hand():
-    model = estimators.CodingClassifier(lam=0.1, lam_scale="max").fit(D, LABELS)
+@pytest.mark.parametrize("shrinkage", [None, 0.1])
+def test_a_class_left_out_is_noticed_as_by_hand(shrinkage):
+    how = dict(lam=0.1, lam_scale="max", shrinkage=shrinkage)
+    model = estimators.CodingClassifier(**how).fit(D, LABELS)
     _, explained = model.left_out_scores()
     refused = []
     for c, name in enumerate(model.classes_):
         rest = LABELS != name
-        other = estimators.CodingClassifier(lam=0.1, lam_scale="max")
-        other.fit(D[rest], LABELS[rest])
+        other = estimators.CodingClassifier(**how).fit(D[rest], LABELS[rest])
         known = np.delete(explained[rest], c, axis=1)
         found = calibration.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
         refused += (found.known <= 0.2).tolist()
@@ -294,3 +297,100 @@ def test_p_values_name_what_is_wrong():
         calibration.p_values([[1], [2]], ["a", "a"], [[1]])
     with pytest.raises(ValueError, match="left_out must"):
         calibration.p_values([[1, 2], [1]], ["a", "b", "b"], [[1, 2]])
+
+
+# ---------------------------------------------------------------- whitened: by folds
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_folds_hold_each_set_once_classes_evenly_and_groups_whole(grouped):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(range(4), [5, 12, 23, 1]))
+    groups = np.array([*"abcdefghijklm"])[rng.integers(0, 13, 41)]
+    folds = calibration.members_left_out(groups if grouped else None, y, 0.1)
+    assert len(folds) == 5
+    assert sorted(np.concatenate(folds)) == [*range(41)]
+    counts = np.array([np.bincount(y[fold], minlength=4) for fold in folds])
+    if grouped:
+        assert sum(len(set(groups[fold])) for fold in folds) == 13
+        assert (counts[:, 1:3] > 0).all() and len(min(folds, key=len)) >= 5
+    else:
+        assert (np.ptp(counts, axis=0) <= 1).all()
+        assert np.ptp([len(fold) for fold in folds]) <= 2
+    two = calibration.members_left_out(y > 1, y, 0.1)
+    assert sorted(map(len, two)) == [17, 24]
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_what_is_left_out_is_left_out_of_the_whitening(coding, grouped):
+    """By hand: each fold by a classifier of the others; of rules both."""
+    options = dict(coding=coding, lam=0.1, n_neighbors=4, rule="sum", shrinkage=0.05)
+    groups = np.arange(len(D)) // 2 if grouped else None
+    model = CodingClassifier(**options).fit(D, LABELS)
+    by_rules = model.left_out_scores(groups)
+    for rule, scores in zip(["sum", "residual"], by_rules):
+        other = CodingClassifier(**options).set_params(rule=rule)
+        expected = np.empty_like(scores)
+        for fold in calibration.members_left_out(groups, model.index_, 0.05):
+            rest = np.delete(np.arange(len(D)), fold)
+            expected[fold] = other.fit(D[rest], LABELS[rest]).class_scores(D[fold])
+        assert error(scores, expected) < LOOSE
+        how = {"lam": 0.1} if coding == "sparse" else {"n_neighbors": 4}
+        public, classes = calibration.left_out_scores(
+            core.projection_kernel(D), LABELS, groups, rule=rule, shrinkage=0.05, **how
+        )
+        assert error(public, expected) < LOOSE and np.array_equal(classes, NAMES)
+    found = model.p_values(Q, groups)
+    expected = calibration.p_values(by_rules[0], LABELS, model.class_scores(Q))
+    assert np.array_equal(found.classes, expected.classes)
+
+
+def sets_that_vary_alike(seed, n, n_classes=5):
+    """Subspaces in classes which vary along the same directions, and their labels."""
+    shape = (12, 2)
+    common = np.random.default_rng(7).standard_normal((n_classes + 6, *shape))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    vary = np.einsum("nk,kdp->ndp", rng.standard_normal((n, 6)), common[n_classes:])
+    noise = 0.5 * rng.standard_normal((n, *shape))
+    return core.orthonormalize(common[y] + 0.8 * vary + noise), y
+
+
+def p_values_of_new(shrinkage, seed, permuted=False):
+    """p-values of the right class, and of being of any, of 300 new sets, of 80 labelled.
+
+    permuted: no label has to do with its set.
+    """
+    points, y = sets_that_vary_alike(seed, 380)
+    if permuted:
+        y = np.random.default_rng(seed).permutation(y)
+    model = CodingClassifier(lam=0.03, lam_scale="max", shrinkage=shrinkage)
+    found = model.fit(points[:80], y[:80]).p_values(points[80:])
+    return found.classes[np.arange(300), y[80:]], found.known
+
+
+# Queries are coded over all of the labelled, the labelled over four fifths. Where so
+# much is whitened that this matters, p-values are too large, never too small.
+CAUTIOUS = 0.001
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.3, 0.03, CAUTIOUS])
+def test_right_classes_are_kept_at_the_coverage_with_whitening_too(shrinkage):
+    """Within three standard errors of eight labelled parts."""
+    both = np.array([p_values_of_new(shrinkage, seed) for seed in range(8)])
+    for coverage in (0.8, 0.9):
+        kept = (both > calibration.level_of(coverage)).mean(axis=(0, 2))
+        slack = 3 * np.sqrt(coverage * (1 - coverage) / 80 / 8)
+        assert (kept > coverage - slack).all()
+        assert kept[0] < coverage + slack or shrinkage == CAUTIOUS
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.3, CAUTIOUS])
+def test_labels_that_say_nothing_have_uniform_p_values(shrinkage):
+    found = np.array([p_values_of_new(shrinkage, s, permuted=True) for s in range(8)])
+    steps = np.linspace(0.1, 0.9, 9)
+    shares = (found[:, 0].ravel() <= steps[:, None]).mean(axis=1)
+    slack = 3 * np.sqrt(0.25 / 80 / 8)
+    assert (shares < steps + slack).all()
+    assert (shares > steps - slack).all() or shrinkage == CAUTIOUS
