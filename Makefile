@@ -35,8 +35,10 @@ types: $(READY)
 	$(VENV_PYTHON) tests/check_types.py
 
 bench: $(BENCH)
+	$(VENV_PYTHON) -m benchmarks.latency
 	$(VENV_PYTHON) -m benchmarks.gram
 	$(VENV_PYTHON) -m benchmarks.lasso $(DATA:%=--data %)
+	$(VENV_PYTHON) -m benchmarks.lasso --growth
 	$(VENV_PYTHON) -m benchmarks.coding
 	$(VENV_PYTHON) -m benchmarks.kernels
 	$(VENV_PYTHON) -m benchmarks.learning

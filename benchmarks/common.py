@@ -93,6 +93,14 @@ def interleaved(callables, repetitions, rest=REST, before=None, again=False):
     The least, since busy neighbours only add time. They are called in turn, after a
     rest and after before(), if given. Call each once before, to compile.
     """
+    return in_turn(callables, repetitions, rest, before, again).min(axis=0)
+
+
+def in_turn(callables, repetitions, rest=0, before=None, again=False):
+    """Seconds of all calls (repetitions, callables), made as interleaved says.
+
+    again: each is timed right after a call of its own.
+    """
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
         for i, call in enumerate(callables):
@@ -102,7 +110,7 @@ def interleaved(callables, repetitions, rest=REST, before=None, again=False):
             if again:
                 call()
             row[i], _ = timed(call)
-    return seconds.min(axis=0)
+    return seconds
 
 
 def run_child(code, cwd=ROOT, **environment):

@@ -1,6 +1,6 @@
 """Sparse codes against SPAMS (homotopy, C++) and scikit-learn.
 
-    python -m benchmarks.lasso [--data FILE.npz[:p]] ...
+    python -m benchmarks.lasso [--data FILE.npz[:p]] ... [--growth]
 
 Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other
 without a rest; in SPAMS' table, whose threads wait awake for its next, those of one
@@ -24,7 +24,10 @@ options = parsed(
             default=[],
             metavar="FILE.npz[:p]",
             help="atoms train0, queries test0; p = 3",
-        )
+        ),
+        "--growth": dict(
+            action="store_true", help="only how times grow with the number of atoms"
+        ),
     },
 )
 
@@ -48,6 +51,13 @@ SKLEARN = [
 ]  # N, lambda / lam_max, queries; on digits
 PATH = np.geomspace(0.5, 0.01, 10)  # lambda / lam_max
 N_PATH = {"digits 200": 1000, "digits 1000": 200, "random 1000": 40}
+# atoms, d, centres, queries and lambda / lam_max whose growth is measured
+GROWTH = [100, 300, 1000, 3000, 10_000]
+GROWTH_D = 400
+GROWTH_CENTRES = 20
+GROWTH_QUERIES = 200
+GROWTH_RATIOS = [0.1, 0.03]
+MOST = 2000  # atoms in a code of SPAMS there, which needs as many squared
 
 
 def gram(name, X, D):
@@ -67,7 +77,7 @@ def problems_of(data):
     return problems
 
 
-def spams_lasso(spams, K, k, lam, p):
+def spams_lasso(spams, K, k, lam, p, most=None):
     """A call of SPAMS on data in its own layout; its objective is half of ours."""
     # only norms are read: the products with the atoms are q
     X = np.zeros(k.T.shape, order="F")
@@ -75,7 +85,7 @@ def spams_lasso(spams, K, k, lam, p):
     Q = np.asfortranarray(K)
     q = np.asfortranarray(k.T)
     return lambda: spams.lasso(
-        X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(), L=len(K)
+        X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(), L=most or len(K)
     )
 
 
@@ -210,8 +220,47 @@ def paths(problems):
         figure("path over its smallest value alone (1)", path / alone, "<= 1.9")
 
 
+def growth():
+    spams = peer("spams", "spams-bin")
+    rng = np.random.default_rng(0)
+    centres = gs.random_subspaces(GROWTH_CENTRES, GROWTH_D, 3, rng)
+    X = common.about(centres, GROWTH_QUERIES, 0.7, rng)
+    D = common.about(centres, max(GROWTH), 0.7, rng)
+    _, K_dd, K_xd, p = gram("", X, D)
+    print(f"{GROWTH_QUERIES} queries about {GROWTH_CENTRES} centres, d = {GROWTH_D}")
+    print("us a query, checks of the Gram matrices included, and gaps: ours, SPAMS")
+    for ratio in GROWTH_RATIOS:
+        seconds = []
+        for N in GROWTH:
+            K = np.ascontiguousarray(K_dd[:N, :N])
+            k = np.ascontiguousarray(K_xd[:, :N])
+            lam = ratio * gs.lam_max(k).max()
+            calls = [lambda: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True)]
+            if spams:
+                calls.append(spams_lasso(spams, K, k, lam, p, min(N, MOST)))
+            once, codes = zip(*map(timed, calls))
+            repetitions = int(np.clip(SECONDS / sum(once), 1, 20))
+            seconds.append(interleaved(calls, repetitions, rest=0, again=sum(once) < 2))
+            codes = [codes[0], *(code.T for code in codes[1:])]
+            gaps = [common.relative_gap(K, k, y.toarray(), lam, p).max() for y in codes]
+            told = "  ".join(
+                f"{1e6 * time / len(k):9.1f} ({gap:.0e})"
+                for time, gap in zip(seconds[-1], gaps)
+            )
+            print(
+                f"  lambda = {ratio} lam_max, {N:6d} atoms, {codes[0].nnz / len(k):4.0f} in a "
+                f"code: {told}",
+                flush=True,
+            )
+        for name, times in zip(("ours", "SPAMS"), zip(*seconds)):
+            exponent = np.polyfit(np.log(GROWTH), np.log(times), 1)[0]
+            figure(f"{name}, lambda = {ratio} lam_max: exponent of N (1)", exponent)
+
+
 def main(options):
     header("Lasso in Gram form: sparse_codes against spams.lasso, and scikit-learn's")
+    if options.growth:
+        return growth()
     problems = problems_of(options.data)
     against_spams(problems)
     by_name = {problem[0]: problem for problem in problems}
