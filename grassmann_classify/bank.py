@@ -15,7 +15,7 @@ from grassmann_classify.clips import threaded
 from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.recipes import base_of, described_set, shortened
 from grassmann_classify.settings import Settings, candidate_points
-from grassmann_classify.words import in_words, to_stderr
+from grassmann_classify.words import all_in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
 MOST_P = 12  # largest dimension of a candidate where none is asked for
@@ -25,20 +25,30 @@ FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
 CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
 MOST_BYTES = 2**30  # of all matrices that are kept
 
-# recipe: a name, None for the one by which clips were read; kernel None: linear, with p
-# or spectrum; else Gaussian, or the user's own, with p
-Candidate = namedtuple("Candidate", "recipe p spectrum kernel", defaults=[None] * 3)
 
+class Candidate(
+    namedtuple("Candidate", "recipe p spectrum kernel", defaults=[None] * 4)
+):
+    """A recipe with a point of it.
 
-def words_of(candidate):
-    """Say what a candidate is.
-
-    >>> words_of(Candidate("raw", p=3)), words_of(Candidate(None, None, 0.25))
-    ('raw pixels, 3 directions', 'all directions, alpha 0.25')
+    recipe: a name, None for the one by which clips were read; kernel None: linear, with
+    p or spectrum; else Gaussian, or the user's own, with p.
     """
-    point = candidate._asdict()
-    named = [in_words(key, value) for key, value in point.items() if value is not None]
-    return ", ".join(named)
+
+    @property
+    def point(self):
+        """{parameter: value} of what it has."""
+        values = self._asdict().items()
+        return {name: value for name, value in values if value is not None}
+
+    @property
+    def words(self):
+        """What it is.
+
+        >>> Candidate("raw", p=3).words, Candidate(None, None, 0.25).words
+        ('raw pixels, 3 directions', 'all directions, alpha 0.25')
+        """
+        return all_in_words(self.point)
 
 
 def rows_by(rows, recipe):
@@ -255,14 +265,14 @@ class Bank(Rows):
                     of_sets = kernels.kernel_bases(sets, kernel)
                 except ValueError as error:
                     to_stderr(
-                        f"left out {words_of(Candidate(name, None, None, kernel))}: {error}"
+                        f"left out {Candidate(name, kernel=kernel).words}: {error}"
                     )
                     continue
                 bases[kernel] = [A[:, :most] for A in of_sets]
             found = kernels.kernel_grams(sets, [*bases.values()], [*bases], each_p=True)
             for kernel, K in zip(bases, found):
                 yield {
-                    Candidate(name, p, None, kernel): (K[p - 1] / p).astype(np.float32)
+                    Candidate(name, p, kernel=kernel): (K[p - 1] / p).astype(np.float32)
                     for p in self.dimensions(len(K))
                     if p <= most
                 }

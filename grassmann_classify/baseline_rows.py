@@ -227,14 +227,14 @@ def discriminant_predictions(estimator, name, values):
 
 
 def affine_hulls(inputs, train, recipe, gaussian=False):
-    """{(recipe, kernel, share): -distances} of the affine hulls of all sets, or images."""
+    """{candidate: -distances} of the affine hulls of all sets, or of their images."""
     sets = inputs.sets(recipe)
     training = [sets[i] for i in train]
     found = {}
     for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
         kernel = gamma and kernels.rbf(gamma)
         for share in SHARES:
-            name = recipe, kernel, share
+            name = ("recipe", recipe), ("kernel", kernel), ("share", share)
             if name not in inputs.hulls:
                 inputs.hulls[name] = -hulls.affine_hull_distances(
                     sets, share=share, kernel=kernel
@@ -244,12 +244,12 @@ def affine_hulls(inputs, train, recipe, gaussian=False):
 
 
 def convex_hulls(inputs, train, recipe):
-    """{(recipe, None, bound): -distances} of the bounded convex hulls of all sets."""
+    """{candidate: -distances} of the bounded convex hulls of all sets."""
     sets = inputs.sets(recipe)
     shortest = min(map(len, sets))
     found = {}
     for bound in BOUNDS:
-        name = recipe, None, bound
+        name = ("recipe", recipe), ("bound", bound)
         if bound * shortest < 1:
             why = (
                 f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} "
@@ -257,8 +257,7 @@ def convex_hulls(inputs, train, recipe):
             )
             found[name] = tuning.Absent(why)
             continue
-        key = "convex", recipe, bound
-        if key not in inputs.hulls:
-            inputs.hulls[key] = -hulls.convex_hull_distances(sets, bound=bound)
-        found[name] = inputs.hulls[key]
+        if name not in inputs.hulls:
+            inputs.hulls[name] = -hulls.convex_hull_distances(sets, bound=bound)
+        found[name] = inputs.hulls[name]
     return found

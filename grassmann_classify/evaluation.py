@@ -7,20 +7,16 @@ import math
 import signal
 import tempfile
 import time
-import warnings
 from collections import namedtuple
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import joblib
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import f1_score
-from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
 from grassmann_classify import first_tries
-from grassmann_classify.bank import Bank, Candidate
+from grassmann_classify.bank import Bank
 from grassmann_classify.clips import some_sets
 from grassmann_classify.folds import (
     folds_of_split,
@@ -29,37 +25,30 @@ from grassmann_classify.folds import (
 from grassmann_classify.inner_product import (
     FIXED,
     SHRINKAGE,
-    InnerProduct,
     Ranking,
     Whitened,
     fill,
-    inner_product,
     mean_of,
 )
 from grassmann_classify.reasons import of_class
-from grassmann_classify.rows import asked_for, check_asked, is_tried_first, slug
-from grassmann_classify.words import duration, plural, printable, to_stderr, told
+from grassmann_classify.rows import (
+    Outcome,
+    Split,
+    asked_for,
+    attempt,
+    check_asked,
+    fitted_to,
+    is_tried_first,
+    on_one_thread,
+    slug,
+)
+from grassmann_classify.words import duration, printable, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
 LOOK = 600  # sets of a first look
 USUAL = {"lam": 0.03, "n_neighbors": 10, "C": 10.0}  # of its rows
 USUAL_SHRINKAGE = 0.1
-EACH = 8  # candidates, at most, of rows that choose one of those that are summed
-# Small decompositions end before the other threads of BLAS are awake, and would wait
-# for them beside busy processes.
-on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
-# A method on a split. estimator: fitted; queries: what it was given of the test part;
-# predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
-# score: the share that is right in cross-validation; failed: why there is none of
-# these, or None; warned: the warnings of candidates; shares (n,): how often each set was
-# right in cross-validation, NaN if it was not asked; inner: the InnerProduct, or None.
-Outcome = namedtuple(
-    "Outcome",
-    "method estimator queries predicted chosen left_out score failed seconds warned "
-    "shares inner",
-    defaults=[None, None, None, {}, {}, 0.0, None, 0.0, (), None, None],
-)
 # The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
 # predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
@@ -87,48 +76,6 @@ def say_if_over(settings, end):
             f"{settings.seconds:g} seconds are over: splits, rows and settings that had "
             "not begun are left out"
         )
-
-
-@dataclass
-class Split:
-    """What rows are evaluated on: a split of the sets of a Bank.
-
-    label (n,): the indices of classes, hidden in the test part; folds: of the training
-    part, once: without repeats; alone: rows take the best candidate for itself, and
-    whiten nothing; end: the time.perf_counter() from which searches begin nothing more.
-    """
-
-    bank: Bank
-    label: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-    settings: object
-    folds: list
-    once: list
-    ranking: Ranking
-    end: float = math.inf
-    most: int | None = None
-    shrinkage: tuple = SHRINKAGE
-    # {linear: (InnerProduct, K (n, n), made of Whitened)}
-    shared: dict = field(default_factory=dict)
-
-    @property
-    def seconds(self):
-        """What is left of the time; None where it is not bounded."""
-        left = self.end - time.perf_counter()
-        return None if left == math.inf else max(0.0, left)
-
-    @property
-    def smallest(self):
-        """The least number of sets to learn from in a fold."""
-        return min(len(fit) for fit, _ in self.folds)
-
-    def summed(self, linear):
-        """(InnerProduct, its K, made of Whitened), linear or of Gaussian ones too."""
-        if linear not in self.shared:
-            inner, K = inner_product(self.bank, self.ranking, linear, self.most)
-            self.shared[linear] = inner, K, {}
-        return self.shared[linear]
 
 
 def split_of(bank, label, group, train, test, settings, *how):
@@ -179,226 +126,6 @@ def rows_of(split, methods_of, smallest):
 def with_kernels(methods):
     """Does any method read Gaussian candidates?"""
     return any(method.reads == "kernels" for method in methods)
-
-
-def attempt(method, split, run=None):
-    """The Outcome of a method, or why it failed, with its seconds.
-
-    run(method, split): _searched, or what else makes it.
-    """
-    run = run or _searched
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        # many classes are no mistake, and SVC would warn at each fit
-        warnings.filterwarnings(
-            "ignore", "The number of unique classes is greater than 50%"
-        )
-        try:
-            outcome = run(method, split)
-        except Exception as error:
-            outcome = Outcome(method, failed=str(error) or type(error).__name__)
-    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
-    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
-
-
-@on_one_thread
-def _searched(method, split):
-    """The Outcome of the best candidate of a method, fitted.
-
-    Candidates that the whole training part or a query cannot have are left out.
-    """
-    candidates, inner = candidates_of(method, split)
-    # estimators on sets, and machines on frames, take seconds a fit
-    is_slow = method.predict is None or is_tried_first(method)
-    search = tuning.Search(
-        split.label,
-        split.once if is_slow else split.folds,
-        method.predict or fit_and_predict,
-    )
-    fitted = None
-    while fitted is None:
-        choice = search.choose(candidates, seconds=split.seconds)
-        try:
-            parameters = dict(choice.parameters)
-            fitted = _fitted(method, parameters, candidates[choice.gram], split)
-        except ValueError as error:
-            search.left_out[choice.gram] = str(error)
-    chosen = _point(method, choice.gram) | dict(choice.parameters)
-    if inner is None and isinstance(choice.gram, Candidate):
-        inner = InnerProduct(
-            [choice.gram],
-            {choice.gram.recipe: split.bank.recipes[choice.gram.recipe]},
-            [split.ranking.accuracy[choice.gram]],
-        )
-    elif inner is not None:
-        chosen = _words(method, inner) | chosen
-    left_out = _left_out(method, choice)
-    shares = choice.shares[choice.gram, choice.parameters]
-    return Outcome(
-        method, *fitted, chosen, left_out, choice.score, shares=shares, inner=inner
-    )
-
-
-def candidates_of(method, split):
-    """({name: candidate} of a tuning.Search of a method, its InnerProduct or None)."""
-    bank = split.bank
-    ranking = split.ranking
-    if is_tried_first(method):
-        uncentred = bank.uncentred
-        recipe = ranking.best(lambda c: c.recipe in uncentred).recipe
-        rows = bank.features(method.reads, recipe)
-        return {("recipe", recipe): first_tries.Features(rows)}, None
-    if callable(method.reads):
-        return method.reads(bank, split.train, ranking.best().recipe), None
-    if method.predict is None:
-        return points_of_grid(method, split), None
-    linear = method.reads == "gram"
-    if method.among == "usual":
-        return {ranking.usual(): bank.grams[ranking.usual()]}, None
-    if method.among == "each":
-        some = [c for c in ranking.summed(linear) if c in bank.grams]
-        return {candidate: bank.grams[candidate] for candidate in some[:EACH]}, None
-    inner, K, made = split.summed(linear)
-    return {
-        ("shrinkage", shrinkage): Whitened(K, split.label, shrinkage, made)
-        for shrinkage in split.shrinkage
-    }, inner
-
-
-def _left_out(method, choice):
-    """{what the candidates left out for one reason have in common: the reason}."""
-    by_reason = {}
-    for name, why in choice.left_out.items():
-        by_reason.setdefault(why, []).append(_point(method, name).items())
-    found = {}
-    for why, (first, *others) in by_reason.items():
-        common = dict(item for item in first if all(item in point for point in others))
-        found[told(common) or plural(len(others) + 1, "candidate")] = why
-    return found
-
-
-def _words(method, inner):
-    """What to say of an InnerProduct: its one candidate, or how many there are."""
-    if len(inner.candidates) == 1:
-        return point_of(method, inner.candidates[0])
-    return {"candidates": len(inner.candidates)}
-
-
-def point_of(method, candidate):
-    """{parameter: value} of a Candidate."""
-    values = candidate._asdict()
-    if method.reads == "kernels" and candidate.kernel is None:
-        values["kernel"] = "linear"
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _point(method, name):
-    """{parameter: value} of the name of a candidate."""
-    if isinstance(name, Candidate):
-        return point_of(method, name)
-    if callable(method.reads):
-        recipe, kernel, value = name
-        point = {"recipe": recipe, "kernel": kernel, next(iter(method.grid)): value}
-    elif method.predict is None:
-        *others, first = name
-        point = {key.rpartition("__")[2]: value for key, value in (first, *others)}
-        return point
-    else:
-        point = dict([name])
-    return {key: value for key, value in point.items() if value is not None}
-
-
-def _fitted(method, parameters, candidate, split):
-    """(Estimator, queries, their labels) of a candidate and parameters."""
-    if not hasattr(candidate, "parts"):
-        candidate = tuning.Gram(candidate)
-    *made, labelled, queries = candidate.parts(split.train, split.test)
-    estimator = clone(*made) if made else clone(method.estimator)
-    if not made:
-        if "n_neighbors" in parameters:
-            most = len(split.train)
-            parameters["n_neighbors"] = min(parameters["n_neighbors"], most)
-        estimator.set_params(**parameters)
-    estimator.fit(labelled, split.label[split.train])
-    predicted = split.label[:0]
-    if len(split.test):
-        predicted = estimator.predict(queries)
-    return estimator, queries, predicted
-
-
-class Fits:
-    """A candidate of tuning.Search: an estimator that learns from sets.
-
-    made: {training sets: what estimators made of these}, for all points of a grid.
-    """
-
-    def __init__(self, estimator, sets, made):
-        self.estimator = estimator
-        self.sets = sets
-        self.made = made
-
-    def parts(self, train, asked):
-        """The estimator, the sets to learn from and the sets asked."""
-        training = train.tobytes()
-        # all points of the grid take one fold before the next: forget the last fold
-        if training not in self.made:
-            self.made.clear()
-        estimator = clone(self.estimator)
-        estimator.made = self.made.setdefault(training, {})
-        if isinstance(self.sets, np.ndarray):
-            return estimator, self.sets[train], self.sets[asked]
-        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
-
-
-def fit_and_predict(estimator, sets, queries, y):
-    """predict for tuning.Search: labels by the estimator of Fits."""
-    return {(): estimator.fit(sets, y).predict(queries)}
-
-
-def points_of_grid(method, split):
-    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
-
-    By the recipe of the best linear candidate, and its p where the grid has none.
-    """
-    bank = split.bank
-    if method.reads == "videos":
-        return _points(method, bank.videos, None)
-    best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
-    if method.reads == "sets":
-        sets = bank.sets(best.recipe)
-    else:
-        sets = bank.directions(best.recipe)[0]
-    found = _points(method, sets, best.p)
-    if best.recipe is None:
-        return found
-    return {(("recipe", best.recipe), *point): fits for point, fits in found.items()}
-
-
-def _points(method, sets, p):
-    """The points of a grid on subspaces (n, d, p), sets of rows, or videos."""
-    grid = method.grid
-    if method.reads == "subspaces":
-        grid = {"p": [p], **grid}
-        of_dimension = {
-            q: (np.ascontiguousarray(sets[:, :, :q]), {}) for q in grid["p"]
-        }
-    made = {}
-    found = {}
-    for values in itertools.product(*grid.values()):
-        first, *others = zip(grid, values)
-        point = dict(zip(grid, values))
-        of_point = sets
-        if method.reads == "subspaces":
-            q = point.pop("p")
-            of_point, made = of_dimension[q]
-            if of_point.shape[2] < q:
-                why = f"a set has rank {of_point.shape[2]}"
-                found[(*others, first)] = tuning.Absent(why)
-                continue
-        estimator = clone(method.estimator).set_params(**point)
-        found[(*others, first)] = Fits(estimator, of_point, made)
-    return found
 
 
 # ---------------------------------------------------------------------------- all splits
@@ -622,7 +349,7 @@ def _fixed(method, split):
     if method.predict is not tuning.nearest_predictions:
         names = method.estimator.get_params().keys() & USUAL.keys()
         parameters = {name: USUAL[name] for name in names}
-    return Outcome(method, *_fitted(method, parameters, candidate, split))
+    return Outcome(method, *fitted_to(method, parameters, candidate, split))
 
 
 def codes_of(outcome):

@@ -16,7 +16,6 @@ from grassmann_classify.bank import (
     MOST_BYTES,
     Rows,
     gram_of,
-    words_of,
 )
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
@@ -193,21 +192,24 @@ class InnerProduct:
         of_all = zip(self.candidates, points, new)
         return np.mean([gram_of(*each) for each in of_all], axis=0)
 
+    @classmethod
+    def of(cls, candidates, bank, ranking):
+        """The one of these candidates of a Bank."""
+        recipes = {c.recipe: bank.recipes[c.recipe] for c in candidates}
+        return cls(candidates, recipes, [ranking.accuracy[c] for c in candidates])
+
+    @property
+    def described(self):
+        """{parameter: value} of its one candidate, or their number."""
+        if len(self.candidates) == 1:
+            return self.candidates[0].point
+        return {"candidates": len(self.candidates)}
+
     @property
     def words(self):
-        """[(candidate in words, accuracy in %), ...]"""
-        shares = (100 * accuracy for accuracy in self.accuracies)
-        return [*zip(map(words_of, self.candidates), shares)]
-
-
-def inner_product(bank, ranking, linear, most=None):
-    """(InnerProduct, its matrix (n, n)) of the candidates that a split sums."""
-    some = [c for c in ranking.summed(linear) if c in bank.grams][:most]
-    names = {candidate.recipe for candidate in some}
-    recipes = {name: recipe for name, recipe in bank.recipes.items() if name in names}
-    accuracies = [ranking.accuracy[candidate] for candidate in some]
-    K = mean_of([bank.grams[candidate] for candidate in some])
-    return InnerProduct(some, recipes, accuracies), K
+        """[(candidate in words, accuracy in %), ...]."""
+        pairs = zip(self.candidates, self.accuracies)
+        return [(candidate.words, 100 * share) for candidate, share in pairs]
 
 
 def mean_of(grams):

@@ -1,7 +1,12 @@
 """The rows of a table: methods of the paper, their peers, and what a user tries first."""
 
+import itertools
+import math
 import re
+import time
+import warnings
 from collections import namedtuple
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn import config_context
@@ -10,11 +15,24 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify import first_tries
-from grassmann_classify.words import ROWS, meant, short
+from grassmann_classify.bank import Bank, Candidate
+from grassmann_classify.inner_product import (
+    SHRINKAGE,
+    InnerProduct,
+    Ranking,
+    Whitened,
+    mean_of,
+)
+from grassmann_classify.words import ROWS, meant, plural, printable, short, told
 from grassmann_sc import checks, estimators, tuning
 
+EACH = 8  # candidates, at most, of rows that choose one of those that are summed
+# Small decompositions end before the other threads of BLAS are awake, and would wait
+# for them beside busy processes.
+on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 # penalties of the ridge classifier on codes of unit variance
 RIDGE = [0.1, 1, 10, 100, 1000]
 # reads: the input that a method takes. "gram", "kernels": Gram matrices, of linear
@@ -218,3 +236,248 @@ def svm_predictions(C):
         return found
 
     return predict
+
+
+# ------------------------------------------------------------------------- on a split
+
+
+# A method on a split. estimator: fitted; queries: what it was given of the test part;
+# predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
+# score: the share that is right in cross-validation; failed: why there is none of
+# these, or None; warned: the warnings of candidates; shares (n,): how often each set was
+# right in cross-validation, NaN if it was not asked; inner: the InnerProduct, or None.
+Outcome = namedtuple(
+    "Outcome",
+    "method estimator queries predicted chosen left_out score failed seconds warned "
+    "shares inner",
+    defaults=[None, None, None, {}, {}, 0.0, None, 0.0, (), None, None],
+)
+
+
+@dataclass
+class Split:
+    """What rows are evaluated on: a split of the sets of a Bank.
+
+    label (n,): the indices of classes, hidden in the test part; folds: of the training
+    part, once: without repeats; end: the time.perf_counter() from which searches begin nothing more.
+    """
+
+    bank: Bank
+    label: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    settings: object
+    folds: list
+    once: list
+    ranking: Ranking
+    end: float = math.inf
+    most: int | None = None
+    shrinkage: tuple = SHRINKAGE
+    # {linear: (InnerProduct, K (n, n), made of Whitened)}
+    shared: dict = field(default_factory=dict)
+
+    @property
+    def seconds(self):
+        """What is left of the time; None where it is not bounded."""
+        left = self.end - time.perf_counter()
+        return None if left == math.inf else max(0.0, left)
+
+    @property
+    def smallest(self):
+        """The least number of sets to learn from in a fold."""
+        return min(len(fit) for fit, _ in self.folds)
+
+    def summed(self, linear):
+        """(InnerProduct, its K, made of Whitened), linear or of Gaussian ones too."""
+        if linear not in self.shared:
+            grams = self.bank.grams
+            some = [c for c in self.ranking.summed(linear) if c in grams][: self.most]
+            inner = InnerProduct.of(some, self.bank, self.ranking)
+            self.shared[linear] = inner, mean_of([grams[c] for c in some]), {}
+        return self.shared[linear]
+
+
+def attempt(method, split, run=None):
+    """The Outcome of a method, or why it failed, with its seconds.
+
+    run(method, split): _searched, or what else makes it.
+    """
+    run = run or _searched
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # many classes are no mistake, and SVC would warn at each fit
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes is greater than 50%"
+        )
+        try:
+            outcome = run(method, split)
+        except Exception as error:
+            outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
+    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
+
+
+@on_one_thread
+def _searched(method, split):
+    """The Outcome of the best candidate of a method, fitted.
+
+    Candidates that the whole training part or a query cannot have are left out.
+    """
+    candidates, inner = _candidates(method, split)
+    # estimators on sets, and machines on frames, take seconds a fit
+    is_slow = method.predict is None or is_tried_first(method)
+    search = tuning.Search(
+        split.label,
+        split.once if is_slow else split.folds,
+        method.predict or fit_and_predict,
+    )
+    fitted = None
+    while fitted is None:
+        choice = search.choose(candidates, seconds=split.seconds)
+        try:
+            parameters = dict(choice.parameters)
+            fitted = fitted_to(method, parameters, candidates[choice.gram], split)
+        except ValueError as error:
+            search.left_out[choice.gram] = str(error)
+    chosen = _point(choice.gram)
+    if inner is not None:
+        chosen = inner.described | chosen
+    elif method.reads in ("gram", "kernels"):
+        candidate = Candidate(**chosen)
+        inner = InnerProduct.of([candidate], split.bank, split.ranking)
+    return Outcome(
+        method,
+        *fitted,
+        chosen | dict(choice.parameters),
+        _left_out(choice),
+        choice.score,
+        shares=choice.shares[choice.gram, choice.parameters],
+        inner=inner,
+    )
+
+
+def _candidates(method, split):
+    """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
+    bank = split.bank
+    ranking = split.ranking
+    if is_tried_first(method):
+        names = bank.uncentred
+        if method.reads == "frames":  # whose machines take seconds
+            names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]
+        return {
+            (("recipe", name),): first_tries.Features(bank.features(method.reads, name))
+            for name in names
+        }, None
+    if callable(method.reads):
+        return method.reads(bank, split.train, ranking.best().recipe), None
+    if method.predict is None:
+        return _grid(method, split), None
+    if method.among == "sum":
+        inner, K, made = split.summed(method.reads == "gram")
+        return {
+            (("shrinkage", shrinkage),): Whitened(K, split.label, shrinkage, made)
+            for shrinkage in split.shrinkage
+        }, inner
+    some = [ranking.usual()]
+    if method.among == "each":
+        some = ranking.summed(method.reads == "gram")
+    some = [candidate for candidate in some if candidate in bank.grams][:EACH]
+    return {tuple(c.point.items()): bank.grams[c] for c in some}, None
+
+
+def _point(name):
+    """{parameter: value} of the name of a candidate, with what it has."""
+    found = {key.rpartition("__")[2]: value for key, value in name}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _left_out(choice):
+    """{what the candidates left out for one reason have in common: the reason}."""
+    by_reason = {}
+    for name, why in choice.left_out.items():
+        by_reason.setdefault(why, []).append(_point(name).items())
+    found = {}
+    for why, (first, *others) in by_reason.items():
+        common = dict(item for item in first if all(item in point for point in others))
+        found[told(common) or plural(len(others) + 1, "candidate")] = why
+    return found
+
+
+def fitted_to(method, parameters, candidate, split):
+    """(Estimator, queries, their labels) of a candidate and parameters."""
+    if not hasattr(candidate, "parts"):
+        candidate = tuning.Gram(candidate)
+    *made, labelled, queries = candidate.parts(split.train, split.test)
+    estimator = clone(*made) if made else clone(method.estimator)
+    if "n_neighbors" in parameters:
+        n_neighbors = min(parameters["n_neighbors"], len(split.train))
+        parameters = parameters | {"n_neighbors": n_neighbors}
+    estimator.set_params(**parameters)
+    estimator.fit(labelled, split.label[split.train])
+    predicted = split.label[:0]
+    if len(split.test):
+        predicted = estimator.predict(queries)
+    return estimator, queries, predicted
+
+
+class Fits:
+    """A candidate of tuning.Search: an estimator that learns from sets.
+
+    made: {training sets: what estimators made of these}, for all points of a grid.
+    """
+
+    def __init__(self, estimator, sets, made):
+        self.estimator = estimator
+        self.sets = sets
+        self.made = made
+
+    def parts(self, train, asked):
+        """The estimator, the sets to learn from and the sets asked."""
+        training = train.tobytes()
+        # all points of the grid take one fold before the next: forget the last fold
+        if training not in self.made:
+            self.made.clear()
+        estimator = clone(self.estimator)
+        estimator.made = self.made.setdefault(training, {})
+        if isinstance(self.sets, np.ndarray):
+            return estimator, self.sets[train], self.sets[asked]
+        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
+
+
+def fit_and_predict(estimator, sets, queries, y):
+    """predict for tuning.Search: labels by the estimator of Fits."""
+    return {(): estimator.fit(sets, y).predict(queries)}
+
+
+def _grid(method, split):
+    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
+
+    By the recipe of the best linear candidate, and its p where the grid has none.
+    """
+    bank = split.bank
+    best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
+    recipe = [] if best.recipe is None else [("recipe", best.recipe)]
+    grid = method.grid
+    sets = bank.videos
+    if method.reads == "sets":
+        sets = bank.sets(best.recipe)
+    elif method.reads == "subspaces":
+        grid = {"p": [best.p], **grid}
+        U, _ = bank.directions(best.recipe)
+        of_p = {p: (np.ascontiguousarray(U[:, :, :p]), {}) for p in grid["p"]}
+    made = {}
+    found = {}
+    for values in itertools.product(*grid.values()):
+        first, *others = zip(grid, values)
+        name = (*recipe, *others, first)
+        point = dict(zip(grid, values))
+        if method.reads == "subspaces":
+            p = point.pop("p")
+            sets, made = of_p[p]
+            if sets.shape[2] < p:
+                found[name] = tuning.Absent(f"a set has rank {sets.shape[2]}")
+                continue
+        estimator = clone(method.estimator).set_params(**point)
+        found[name] = Fits(estimator, sets, made)
+    return found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from grassmann_classify import evaluation, inner_product
-from grassmann_classify.bank import FEW, Bank, Candidate, gram_of, words_of
+from grassmann_classify.bank import FEW, Bank, Candidate, gram_of
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe
@@ -66,7 +66,7 @@ def test_matrices_have_unit_norm_and_are_those_of_the_points():
         np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
         points = bank.points(candidate)
         np.testing.assert_allclose(gram_of(candidate, points), K, atol=2e-6)
-        assert words_of(candidate).count(",") >= 1
+        assert candidate.words.count(",") >= 1
 
 
 def test_the_sum_of_points_is_the_mean_of_matrices():

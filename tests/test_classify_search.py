@@ -12,9 +12,10 @@ from grassmann_classify import baseline_rows, evaluation
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection, clip_names
-from grassmann_classify.evaluation import Fits, evaluate, run_splits, shares_of
+from grassmann_classify.evaluation import evaluate, run_splits, shares_of
 from grassmann_classify.folds import folds, kept_together
 from grassmann_classify.rows import (
+    Fits,
     Method,
     Nearest,
 )
@@ -193,19 +194,15 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
 
     def some(inputs, train, recipe):
         return {
-            (recipe, "some", 0.5): core.projection_kernel(
-                inputs.collection.X[:, :, :1]
-            ),
-            (recipe, "some", 0.9): absent,
+            (("share", 0.5),): core.projection_kernel(inputs.collection.X[:, :, :1]),
+            (("share", 0.9),): absent,
         }
 
     row = method(some, Nearest(), {"share": []}, predict=tuning.nearest_predictions)
     found = outcomes(inputs, label, row)["row"]
-    assert found.left_out == {"some, share 0.9": "beyond the rank of set 7"}
-    assert found.chosen == {"kernel": "some", "share": 0.5}
-    none = row._replace(
-        reads=lambda inputs, train, recipe: {(recipe, "some", 0.9): absent}
-    )
+    assert found.left_out == {"share 0.9": "beyond the rank of set 7"}
+    assert found.chosen == {"share": 0.5}
+    none = row._replace(reads=lambda inputs, train, recipe: {(("share", 0.9),): absent})
     assert outcomes(inputs, label, none)["row"].failed.endswith(
         "beyond the rank of set 7"
     )
