@@ -114,6 +114,7 @@ def fill(bank, rankings, with_kernels, end=math.inf):
         try:
             for grams in bank.linear(name):
                 _judge(bank, rankings, grams)
+                _forget(bank, rankings)
         except ValueError as error:
             bank.absent[name] = str(error)
     if not bank.grams:
@@ -124,6 +125,7 @@ def fill(bank, rankings, with_kernels, end=math.inf):
         if some and time.perf_counter() < end:
             for grams in bank.gaussian(name):
                 _judge(bank, some, grams)
+                _forget(bank, rankings)
     for name, why in bank.absent.items():
         to_stderr(f"recipe {name} left out: {why}")
     summed = {c for one in rankings for k in (True, False) for c in one.summed(k)}
@@ -146,7 +148,6 @@ def _judge(bank, rankings, grams):
         for ranking in rankings:
             ranking.judge(candidate, K)
     bank.grams |= grams
-    _forget(bank, rankings)
 
 
 def _forget(bank, rankings):

@@ -153,6 +153,19 @@ def test_gaussian_candidates_are_of_the_leading_recipes_where_they_take_long(
     assert in_kernels == {*ranking.leading()} and len(in_kernels) == 2
 
 
+def test_what_a_split_sums_is_kept_whatever_recipes_lead_in_others(monkeypatch):
+    monkeypatch.setattr("grassmann_classify.bank.CHEAP", 0)
+    bank = bank_of()
+    rankings = [ranking_of(bank), ranking_of(bank, np.roll(LABEL, 1) * (LABEL > 0))]
+    leading = [["plain"], ["stack 4"]]
+    for ranking, names in zip(rankings, leading):
+        ranking.leading = lambda names=names: names
+    fill(bank, rankings, True)
+    for ranking in rankings:
+        for linear in (True, False):
+            assert bank.grams.keys() >= {*ranking.summed(linear)}
+
+
 @pytest.mark.parametrize(
     "asked, points",
     [
