@@ -1,5 +1,6 @@
 """Learn from labelled clips and answer new ones: the commands predict and add."""
 
+import os
 from collections import Counter
 
 from grassmann_classify.answers import answers_of, kinds_of_scores
@@ -16,12 +17,12 @@ from grassmann_classify.inputs import (
     read_by,
 )
 from grassmann_classify.model import build_both, build_to_add, learn
-from grassmann_classify.model_file import is_model, load, save
-from grassmann_classify.page import report_failed, report_on, save_report
+from grassmann_classify.model_file import load, save
+from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_sheet_of_answers
 from grassmann_classify.reasons import UNLIKE, any_of, differs, possible_classes
-from grassmann_classify.results import same_file
 from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.tables import Table
 from grassmann_classify.words import plural, tell, to_stderr
 from grassmann_sc import checks, files
 
@@ -29,13 +30,13 @@ from grassmann_sc import checks, files
 def predict(recipe, settings, paths, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
     end = end_of(settings)
-    model = paths.model and load_model(paths, out)
-    new = model and paths.new and new_clips(paths.new, model.recipe, out)
+    model = paths.model and load_model(paths)
+    new = model and paths.new and new_clips(paths.new, model.recipe)
     if not model:
-        of_data = recipe, settings, paths, out
+        of_data = recipe, settings, paths
         clips, _, recipe = labelled_clips(*of_data, needs_splits=False)
-        new = paths.new and new_clips(paths.new, recipe, out)
-        check_save(paths.save, out)
+        new = paths.new and new_clips(paths.new, recipe)
+        check_save(paths.save)
         inputs = read(recipe, settings, paths, out, clips)
         choose_kernels(settings, inputs)
         if new:
@@ -45,7 +46,7 @@ def predict(recipe, settings, paths, out):
         given = inputs.collection, inputs, recipe, settings
         model = learn(*given, clips, end)
         say_failed(inputs.collection)
-        save_model(paths.save, model, out)
+        save_model(paths.save, model)
     if new:
         answer(settings, paths, out, model, new)
     else:
@@ -56,9 +57,9 @@ def predict(recipe, settings, paths, out):
 
 def add(recipe, settings, paths, out):
     """Save a model that has learned the clips MORE too."""
-    model = load_model(paths, out)
-    clips, *_ = found_clips(paths.more, model.recipe, settings, paths, out, fewest=1)
-    check_save(paths.save, out)
+    model = load_model(paths)
+    clips, *_ = found_clips(paths.more, model.recipe, settings, paths, fewest=1)
+    check_save(paths.save)
     look_at_new(clips, model.recipe, model.shape, settings.strict)
     collection, to_code = build_to_add(model, clips, out.cache, settings.strict)
     label = _of_type(collection.label, model.labels.dtype)
@@ -73,7 +74,7 @@ def add(recipe, settings, paths, out):
         tell(f"  {right_now(model.coding)}")
     for text in words_of_noticed(model, settings.coverage):
         tell(f"  {text}")
-    save_model(paths.save, model, out)
+    save_model(paths.save, model)
 
 
 def _of_type(label, dtype):
@@ -88,34 +89,23 @@ def _of_type(label, dtype):
         ) from None
 
 
-def load_model(paths, out):
+def load_model(paths):
     """The saved model."""
-    out.protect(paths.model)
     return load(paths.model, name="--model")
 
 
-def check_save(path, out):
-    """ValueError unless a model may be written to this path.
-
-    It may replace a model that this program wrote, but nothing that this run reads.
-    """
-    if path is None:
-        return
-    files.check_writable(path, "--save")
-    read = same_file(path, out.read)
-    if read:
-        raise ValueError(f"--save must not be what this run reads, got {path}")
-    if path.exists() and not is_model(path):
-        raise ValueError(
-            f"--save must be a new file, or a model that this program wrote and nobody "
-            f"changed, got {path}"
-        )
+def check_save(path):
+    """ValueError unless a model may be written to this path, where nothing is."""
+    if path is not None:
+        files.check_writable(path, "--save")
+        if os.path.lexists(path):
+            raise ValueError(f"--save must be a new file, got {path}, which is there")
 
 
-def save_model(path, model, out):
+def save_model(path, model):
     """Save the model if a path is asked for, which must still be free."""
     if path is not None:
-        check_save(path, out)
+        check_save(path)
         save(path, model)
         to_stderr(f"model: {path}")
 
@@ -160,7 +150,7 @@ def answer(settings, paths, out, model, new):
     collection, to_code = build_both(model, new, out.cache, settings.strict)
     found = answers_of(model, collection, to_code)
     possible = possible_classes(found, settings.coverage)
-    path = write_rows(out, "predictions.csv", *_table(model, found, possible))
+    write_rows(out, "predictions.csv", *_table(model, found, possible))
     tell_who_answers(model)
     pairs = zip(found.labels.tolist(), possible)
     counts = Counter(label for label, words in pairs if words != UNLIKE)
@@ -180,10 +170,10 @@ def answer(settings, paths, out, model, new):
         report.text(f"Why and how sure, by {model.coder.described()}.")
     report.section("Answers")
     report.text(*notes)
-    report.table(*_shown(model, found, possible))
-    report_failed(report, found.failed, len(new))
-    save_report(report, out, sheets=sheets)
-    to_stderr(f"labels, scores and reasons: {path}")
+    report.table(Table(*_shown(model, found, possible)))
+    report.table(unusable(found.failed, len(new)))
+    add_pictures(report, out, sheets=sheets)
+    report.save(out)
     say_failed(collection._replace(unread=found.failed))
 
 

@@ -18,11 +18,12 @@ from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.inputs import labelled_clips, read
-from grassmann_classify.page import report_data, report_on, save_report
+from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_sheet_of_suspects
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.words import all_in_words, plural, short, tell, to_stderr
+from grassmann_classify.tables import Table
+from grassmann_classify.words import all_in_words, plural, short, tell
 from grassmann_sc import calibration, tuning
 
 PRINTED = 12  # suspects and pairs of copies
@@ -35,61 +36,85 @@ OF_SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
 # class that another label would be; because (n,): in words, and reasons, as of_class,
 # what speaks for that
 Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons")
-# In words: n: the number of labels; how: as of Suspects; worse: the values of OF_SUSPECT
-# of suspects; both: who accuse each other; odd: (clip, label, what it shares) of clips
-# that nothing explains; pairs: the values of OF_PAIR
-Found = namedtuple("Found", "n how worse both odd pairs")
 
 
 def check(recipe, settings, paths, out):
     """Write suspects.csv, copies.csv and a sheet of the first suspects."""
     end = end_of(settings)
-    clips, _, recipe = labelled_clips(recipe, settings, paths, out, needs_splits=False)
-    inputs = read(recipe, settings, paths, out, clips)
-    collection = inputs.collection
+    clips, _, recipe = labelled_clips(recipe, settings, paths, needs_splits=False)
+    bank = read(recipe, settings, paths, out, clips)
+    collection = bank.collection
     names = collection.names
-    label = collection.label
-    pairs = [
-        [names[one.i], names[one.j], label[one.i], label[one.j], one.why]
-        for one in copies_of(collection)
-    ]
-    write_rows(out, "copies.csv", OF_PAIR, pairs)
-    _tell_first(f"{plural(len(pairs), 'pair')} of copies", map(_pair_in_words, pairs))
+    copies = copies_table(collection)
+    tell(copies.text(PRINTED))
+    write_rows(out, "copies.csv", copies.columns, copies.rows)
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(collection, inputs, settings, end)
+    suspects = suspects_among(collection, bank, settings, end)
     rows = _rows_of(suspects, collection, odd)
-    path = write_rows(
-        out,
-        "suspects.csv",
-        OF_SUSPECT,
-        [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values()],
-    )
+    digits = [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values()]
+    write_rows(out, "suspects.csv", OF_SUSPECT, digits)
     wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
-    found = Found(
-        len(names),
-        suspects.how,
+    notes = [
+        f"{names[i]} and {names[j]} accuse each other: one of the two labels may be right"
+        for i, j in accusing(suspects.reasons, wrong)
+    ]
+    if len(rows) < len(names):
+        notes.append(
+            f"{plural(len(names) - len(rows), 'label')} left out: no other set, or none of "
+            "another group, has the same"
+        )
+    worse = Table(
+        OF_SUSPECT,
         [[*rows[i][:3], f"{rows[i][3]:.2f}", rows[i][4]] for i in wrong],
-        [
-            f"{names[i]} and {names[j]} accuse each other: one of the two labels may be "
-            "right"
-            for i, j in accusing(suspects.reasons, wrong)
-        ],
-        [[names[i], label[i], f"{100 * shared[i]:.0f} %"] for i in odd],
-        pairs,
+        f"{plural(len(wrong), 'label')} of {len(names)} for which less speaks than for "
+        f"another class, and by how much ({suspects.how})",
+        notes,
     )
-    _tell(found, len(names) - len(rows))
+    tables = [worse, *_odd_table(collection, shared, odd)]
+    for table in tables:
+        tell(table.text(PRINTED))
     sheets = {}
     if wrong and paths.pictures:
-        given = recipe.key, collection, clips, suspects, wrong[:PRINTED]
-        sheets = save_sheet_of_suspects(out, paths, *given)
-    what = "labels that may be wrong, clips that are there twice"
-    report = report_on(paths, paths.data, what)
-    report_data(report, collection, clips)
-    _report(report, found)
-    save_report(report, out, sheets=sheets)
-    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+        clips_of = recipe.key, collection, clips
+        sheets = save_sheet_of_suspects(
+            out, paths, *clips_of, suspects, wrong[:PRINTED]
+        )
+    report = report_on(paths, paths.data, "labels that may be wrong, copies")
+    words, unusable = about(collection, len(clips))
+    report.section("The data")
+    report.text(words)
+    for table in (unusable, *tables, copies):
+        report.table(table)
+    add_pictures(report, out, sheets=sheets)
+    report.save(out)
     say_failed(collection)
+
+
+def copies_table(collection):
+    """The Table of clips that are there twice."""
+    names = collection.names
+    label = collection.label
+    rows = [
+        [names[i], names[j], label[i], label[j], why]
+        for i, j, why, _ in copies_of(collection)
+    ]
+    return Table(OF_PAIR, rows, f"{plural(len(rows), 'pair')} of copies")
+
+
+def _odd_table(collection, shared, odd):
+    """The Table of clips that nothing explains, if there are any."""
+    rows = [
+        [collection.names[i], collection.label[i], f"{100 * shared[i]:.0f} %"]
+        for i in odd
+    ]
+    if rows:
+        yield Table(
+            ["clip", "label", "shared, of what is usual"],
+            rows,
+            f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
+            f"less than {100 * ODD:g} % of what is usual",
+        )
 
 
 def _rows_of(suspects, collection, odd):
@@ -105,61 +130,6 @@ def _rows_of(suspects, collection, odd):
         if against[1] > -np.inf:
             rows[i] = [collection.names[i], collection.label[i], *against]
     return rows
-
-
-def _tell(found, n_alone):
-    """Print the suspects and the odd clips; n_alone: how many labels are left out."""
-    _tell_first(
-        f"{plural(len(found.worse), 'label')} of {found.n} for which less speaks than for "
-        f"another class, and by how much ({found.how})",
-        [
-            f"{name}: {suspected}? {suspicion}. It is explained by {because}"
-            for name, _, suspected, suspicion, because in found.worse
-        ],
-    )
-    for text in found.both:
-        tell(f"  {text}")
-    if found.odd:
-        _tell_first(
-            f"{plural(len(found.odd), 'clip')} explained by nothing, sharing with their "
-            f"nearest less than {100 * ODD:g} % of what is usual",
-            [f"{name}: {share}" for name, _, share in found.odd],
-        )
-    if n_alone:
-        tell(
-            f"{plural(n_alone, 'label')} left out: no other set, or none of another group, "
-            "has the same"
-        )
-
-
-def _report(report, found):
-    """The sections of the page."""
-    report.section("Labels that may be wrong")
-    report.text(f"{plural(len(found.worse), 'label')} of {found.n}, {found.how}.")
-    if found.worse:
-        report.table(OF_SUSPECT, found.worse)
-    report.text(*found.both)
-    if found.odd:
-        report.section("Explained by nothing")
-        report.table(["clip", "label", "shared, of what is usual"], found.odd)
-    report.section("Copies")
-    if found.pairs:
-        report.table(OF_PAIR, found.pairs)
-    else:
-        report.text("None was found.")
-
-
-def _pair_in_words(pair):
-    first, second, *_, why = pair
-    return f"{first} and {second}: {why}"
-
-
-def _tell_first(heading, lines):
-    """Print a heading, and the first lines below it."""
-    lines = [*lines]
-    tell(f"{heading}{':' if lines else ''}")
-    for text in lines[:PRINTED]:
-        tell(f"  {text}")
 
 
 def shared_with_nearest(collection):

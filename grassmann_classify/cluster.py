@@ -9,12 +9,13 @@ from grassmann_classify.building import build_all
 from grassmann_classify.compare import say_failed
 from grassmann_classify.headers import look
 from grassmann_classify.inputs import new_clips, take_given
-from grassmann_classify.page import report_failed, report_on, save_report
+from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
 from grassmann_classify.reasons import BECAUSE, explained
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.words import first_of, plural, tell, to_stderr
+from grassmann_classify.tables import Table
+from grassmann_classify.words import first_of, plural, tell
 from grassmann_sc import estimators, plots, subspaces
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
@@ -27,7 +28,7 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 
 def cluster(recipe, settings, paths, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
-    clips = new_clips(paths.data, recipe, out)
+    clips = new_clips(paths.data, recipe)
     recipe = take_given(recipe, settings, clips)
     strict = settings.strict or not (paths.data.is_dir() or settings.skip)
     seen = look(clips, recipe, strict, settings.skip)
@@ -42,48 +43,48 @@ def cluster(recipe, settings, paths, out):
         raise ValueError(
             f"-k {settings.k} needs {max(2, settings.k)} sets, got {len(names)}"
         )
-    found = clusters_of(X, settings.k, settings.seed)
+    clusters = clusters_of(X, settings.k, settings.seed)
     rows = [
         [name, number, explained(names, reasons), ""]
-        for name, number, reasons in zip(names, found.number, found.reasons)
+        for name, number, reasons in zip(names, clusters.number, clusters.reasons)
     ]
     rows += [[name, "", "", why] for name, why in collection.unread.items()]
     header = ["clip", "cluster", "because", "failed"]
-    path = write_rows(out, "clusters.csv", header, rows)
-    sizes = " + ".join(map(str, np.bincount(found.number)[1:]))
+    write_rows(out, "clusters.csv", header, rows)
+    sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
-    notes = [f"{what}, in clusters of {sizes}", *_notes(found, names)]
+    notes = [f"{what}, in clusters of {sizes}", *_notes(clusters, names)]
     for text in notes:
         tell(text)
     sheets = {}
     if paths.pictures:
-        of_set = [f"cluster {k}" for k in found.number]
-        save_plot(out, paths, "map", what, plots.plot_map, found.K, of_set)
+        of_set = [f"cluster {k}" for k in clusters.number]
+        save_plot(out, paths, "map", what, plots.plot_map, clusters.K, of_set)
         sheets = save_sheet_of_clusters(
-            out, paths, recipe.key, clips, collection, found
+            out, paths, recipe.key, clips, collection, clusters
         )
     report = report_on(paths, paths.data, "clusters of clips")
     report.section("Clusters")
     report.text(*notes)
-    members = [(names[i], found.number[i]) for i in found.order]
-    report.table(["clip", "cluster"], members)
-    report_failed(report, collection.unread, len(clips))
-    save_report(report, out, sheets=sheets)
-    to_stderr(f"the cluster of each clip: {path}")
+    members = [(names[i], clusters.number[i]) for i in clusters.order]
+    report.table(Table(["clip", "cluster"], members))
+    report.table(unusable(collection.unread, len(clips)))
+    add_pictures(report, out, sheets=sheets)
+    report.save(out)
     say_failed(collection)
 
 
-def _notes(found, names):
+def _notes(clusters, names):
     """What makes clusters mean little."""
-    if found.K.min() >= found.K.max() * (1 - ALIKE):
+    if clusters.K.min() >= clusters.K.max() * (1 - ALIKE):
         yield (
             "all sets are the same subspace: nothing tells clusters apart; a smaller --p, "
             "or --stack, may"
         )
-    elif len(found.alone):
-        listed = first_of([names[i] for i in found.alone], ", ")
+    elif len(clusters.alone):
+        listed = first_of([names[i] for i in clusters.alone], ", ")
         yield (
-            f"{plural(len(found.alone), 'set')} share nothing with any other, so that their "
+            f"{plural(len(clusters.alone), 'set')} share nothing with any other, so that their "
             f"clusters mean nothing: {listed}"
         )
 
@@ -94,19 +95,19 @@ def clusters_of(X, n_clusters, seed):
     The share of two sets is the edge between them in its graph.
     """
     K = core.projection_kernel(X)
-    found = estimators.SubspaceClustering(
+    clustering = estimators.SubspaceClustering(
         n_clusters, kernel="precomputed", random_state=seed
     ).fit(K)
-    sizes = np.bincount(found.labels_, minlength=n_clusters)
+    sizes = np.bincount(clustering.labels_, minlength=n_clusters)
     rank = np.empty(n_clusters, int)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(1, n_clusters + 1)
-    number = rank[found.labels_]
-    edges = np.where(number[:, None] == number, found.affinity_matrix_, 0)
+    number = rank[clustering.labels_]
+    edges = np.where(number[:, None] == number, clustering.affinity_matrix_, 0)
     first = np.argsort(-edges, axis=1, kind="stable")[:, :BECAUSE].tolist()
     reasons = [
         [(j, float(edges[i, j])) for j in row if edges[i, j] > 0]
         for i, row in enumerate(first)
     ]
     order = np.lexsort((np.arange(len(number)), -edges.sum(axis=1), number))
-    alone = np.flatnonzero(~found.affinity_matrix_.any(axis=1))
+    alone = np.flatnonzero(~clustering.affinity_matrix_.any(axis=1))
     return Clusters(number, order, reasons, K, alone)

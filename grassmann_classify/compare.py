@@ -12,21 +12,18 @@ from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read, splits_of
-from grassmann_classify.page import report_data, report_on, save_report
+from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_pictures
 from grassmann_classify.results import save_codes, save_predictions, save_results
 from grassmann_classify.rows import slug
 from grassmann_classify.splits import strangers
 from grassmann_classify.tables import (
+    accuracies,
+    choices,
     columns_of,
     compared,
-    print_choices,
-    print_comparison,
-    print_legend,
-    print_notes,
-    print_table,
-    report_choices,
-    report_table,
+    meanings,
+    notes_of,
 )
 from grassmann_classify.words import plural, short, tell, to_stderr
 
@@ -52,7 +49,7 @@ def compare(recipe, settings, paths, out):
     """
     end = end_of(settings)
     needs_splits = not paths.splits
-    clips, given, recipe = labelled_clips(recipe, settings, paths, out, needs_splits)
+    clips, given, recipe = labelled_clips(recipe, settings, paths, needs_splits)
     inputs = read(recipe, settings, paths, out, clips)
     choose_kernels(settings, inputs)
     collection = inputs.collection
@@ -66,10 +63,13 @@ def compare(recipe, settings, paths, out):
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
         jobs = 1 if little else joblib.cpu_count()
+    failure = None
     n_done = 0
     if look.results:
         leave(run, look)
-        _print(run, look, to_stderr)
+        comparison = compared(look.results, _parts(run, look))
+        to_stderr(_headline(run, look))
+        to_stderr(_table(run, look.results, comparison).text())
     try:
         run.notes.extend(copies_across(collection, pairs))
         for text in run.notes:
@@ -81,6 +81,8 @@ def compare(recipe, settings, paths, out):
                 leave(run, done)
     except KeyboardInterrupt:
         to_stderr("stopped")
+    except OSError as error:  # a full disk: what is done is printed
+        failure = error
     if not n_done and done is not look:
         done = with_look(done, look)
     if n_done < len(pairs):
@@ -88,6 +90,8 @@ def compare(recipe, settings, paths, out):
     if not done.results:
         raise KeyboardInterrupt
     _print(run, done)
+    if failure:
+        raise failure
     arrays = save_codes(out, collection, done)
     sheets = {}
     if paths.pictures:
@@ -95,8 +99,6 @@ def compare(recipe, settings, paths, out):
         given = recipe.key, collection, clips, parts, done.results, arrays
         sheets = save_pictures(out, paths, *given)
     leave(run, done, sheets)
-    pictures = ", pictures" if paths.pictures else ""
-    to_stderr(f"results, predictions, codes{pictures}: {out.folder}")
     say_failed(collection, done.results)
 
 
@@ -131,38 +133,40 @@ def leave(run, done, sheets=None):
     save_results(out, asked, collection, of_all, results, done.n_done)
     save_predictions(out, collection, pairs, results)
     report = report_on(run.paths, run.paths.data, "how well its classes are told apart")
-    report_data(report, collection, run.clips)
+    words, unusable = about(collection, len(run.clips))
+    report.section("The data")
+    report.text(words)
+    report.table(unusable)
     report.text(*run.notes)
     report.section("Accuracy")
     report.text(f"{_how_far(run, done)}: {run.how}.")
     comparison = compared(results, pairs)
-    report_table(
-        report, results, columns_of(run.settings, collection.label), comparison
-    )
-    why = comparison.why or f"p-values: {comparison.test}."
-    report.text(why, "The command check names labels that may be wrong.")
+    report.table(_table(run, results, comparison))
+    report.table(meanings(results))
+    report.text(*notes_of(results), "The command check names labels that may be wrong.")
     report.section("What was chosen")
     report.text(CHOSEN)
-    report_choices(report, results)
-    save_report(report, out, [slug(comparison.first or "")], sheets or {})
+    report.table(choices(results))
+    add_pictures(report, out, [slug(comparison.first or "")], sheets)
+    report.save(out)
 
 
-def _print(run, done, say=tell):
-    """Print the table; after a split, also what its rows are and how they differ."""
-    say(_headline(run, done))
+def _table(run, results, comparison):
     columns = columns_of(run.settings, run.inputs.collection.label)
+    return accuracies(results, columns, comparison)
+
+
+def _print(run, done):
+    """Print the table, what its rows are, and what is to be said of them."""
     results = done.results
-    print_table(results, columns, say)
-    if say is not tell:
-        return
-    tell("")
-    print_legend(results)
-    tell("")
-    print_comparison(results, _parts(run, done))
-    print_notes(results)
+    comparison = compared(results, _parts(run, done))
+    tell(_headline(run, done))
+    tell(_table(run, results, comparison).text())
+    tell(f"\n{meanings(results).text()}")
+    for note in notes_of(results):
+        tell(note)
     if run.settings.choices:
-        tell("")
-        print_choices(results)
+        tell(f"\n{choices(results).text()}")
 
 
 def _how_far(run, done):
@@ -191,14 +195,13 @@ def _headline(run, done):
 
 def copies_across(collection, pairs):
     """What to say of copies of which one trains and the other is tested."""
-    found = across(copies_of(collection), pairs)
-    if not found:
+    copies = across(copies_of(collection), pairs)
+    if not copies:
         return []
-    one = found[0]
+    first, second = (collection.names[i] for i in (copies[0].i, copies[0].j))
     return [
-        f"{plural(len(found), 'pair')} of copies are in both parts of a split, which makes "
-        f"accuracy too high, as {collection.names[one.i]} and "
-        f"{collection.names[one.j]}; the command check names them"
+        f"{plural(len(copies), 'pair')} of copies are in both parts of a split, which makes "
+        f"accuracy too high, as {first} and {second}; the command check names them"
     ]
 
 
@@ -209,13 +212,11 @@ def say_failed(collection, results=()):
             f"\n{plural(len(collection.unread), 'clip')} could not be used:\n  "
             + "\n  ".join(collection.unread.values())
         )
-    failed = {
-        name: split["failed"]
-        for name, found in dict(results).items()
-        for split in found
+    failed = [
+        f"{short(name)} failed: {split['failed']}"
+        for name, splits in dict(results).items()
+        for split in splits
         if split["failed"]
-    }
+    ]
     if failed:
-        sys.exit(
-            "\n".join(f"{short(name)} failed: {why}" for name, why in failed.items())
-        )
+        sys.exit("\n".join(dict.fromkeys(failed)))

@@ -42,7 +42,7 @@ from grassmann_classify.rows import (
     on_one_thread,
     slug,
 )
-from grassmann_classify.words import duration, printable, to_stderr, told
+from grassmann_classify.words import duration, printable, short, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
@@ -168,7 +168,7 @@ def run_splits(
             what = record["failed"]
             what = f"failed: {what}" if what else told(record["chosen"])
             to_stderr(
-                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
+                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {short(name)}  "
                 f"{what}"
             )
         before = n_done

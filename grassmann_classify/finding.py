@@ -12,12 +12,12 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
-from grassmann_classify.results import is_one, listed_in, wrote
 from grassmann_classify.splits import check_names
 from grassmann_classify.spreadsheets import read_rows
 from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import frames
 
+MARK = ".grassmann-classify"  # a file in each folder of results
 NOTHING = frames.Contents([], [], [])
 # of columns of a file of labels
 OTHER_NAMES = {
@@ -28,53 +28,45 @@ DEEPEST = 3  # levels of folders in which a hint looks for an example
 
 
 def contents(folder):
-    """frames.contents without what this program wrote, and without folders of results.
-
-    It says what else a folder of results holds that could be a clip.
-    """
+    """frames.contents without folders of results."""
     found = frames.contents(folder)
-    listed = listed_in(folder)
-    folders = []
-    for path in found.folders:
-        if not _is_of_results(path):
-            folders.append(path)
-        elif is_one(path) and any(contents(path)):
-            to_stderr(
-                f"passed over: {path}, a folder of results, which holds more than these"
-            )
-    clips, images = (
-        [path for path in part if not wrote(path, listed)]
-        for part in (found.clips, found.images)
+    return found._replace(
+        folders=[path for path in found.folders if not _is_ours(path)]
     )
-    return frames.Contents(clips, images, folders)
 
 
-def _is_of_results(folder):
+def is_results(folder):
+    """Did a run make this folder for its results?"""
+    return os.path.lexists(folder / MARK)
+
+
+def _is_ours(folder):
     """Is this a folder of results, or does it hold nothing but such folders?"""
-    if is_one(folder):
+    if is_results(folder):
         return True
     try:
         inside = frames.visible(folder)
     except OSError:
         return False
-    return bool(inside) and all(one.is_dir() and _is_of_results(one) for one in inside)
+    return bool(inside) and all(path.is_dir() and _is_ours(path) for path in inside)
 
 
 def check_apart(out, *folders):
-    """ValueError if results were to go among the clips of a folder, into one of theirs.
-
-    Folders of results within these are passed over, and would hide the clips.
-    """
-    out = Path(out)
-    if not out.is_dir() or is_one(out):
+    """ValueError if results were to go into a class folder or a clip of these folders."""
+    place = Path(out).resolve()
+    while not place.is_dir():
+        place = place.parent
+    if any(map(is_results, [place, *place.parents])):
         return
     for folder in folders:
-        inside = folder.is_dir() and folder.resolve() in out.resolve().parents
-        example = _example(out, DEEPEST) if inside else None
-        if example:
+        folder = folder.resolve()
+        is_clip = place == folder and frames.contents(folder).images
+        example = folder in place.parents and _example(place, DEEPEST)
+        if is_clip or example:
+            held = example or is_clip[0]
             raise ValueError(
-                f"--out must not be a folder of clips within {folder}, got {out}, which "
-                f"holds {example.relative_to(out)}"
+                f"--out must not lie in a class folder or a clip of {folder}, got {out}: "
+                f"{place} holds {held.relative_to(place)}"
             )
 
 

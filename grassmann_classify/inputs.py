@@ -46,16 +46,15 @@ OF_FRAMES = "size every evenly resample run axes columns arma".split()
 CHOSEN = "features center stack spectrum kernels".split()
 
 
-def labelled_clips(recipe, settings, paths, out, needs_splits):
+def labelled_clips(recipe, settings, paths, needs_splits):
     """(Clips of paths.data, splits of its file or None, Recipe), before any is read.
 
     needs_splits: are the splits of an .npz file needed? Splits of a file are {clip: parts}
     of --labels, or pairs of clips of the .npz file. The Recipe is as clips need it, which
     may be subspaces already.
     """
-    out.protect(paths.splits)
     clips, given, columns = found_clips(
-        paths.data, recipe, settings, paths, out, needs_splits
+        paths.data, recipe, settings, paths, needs_splits
     )
     if settings.label_column or paths.labels:
         where = paths.labels or paths.data
@@ -68,18 +67,16 @@ def labelled_clips(recipe, settings, paths, out, needs_splits):
     return clips, given, take_given(recipe, settings, clips)
 
 
-def found_clips(path, recipe, settings, paths, out, needs_splits=False, fewest=2):
+def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
     """(The clips with labels at a path, splits of its file or None, columns of tables).
 
     needs_splits: as in labelled_clips; fewest: classes that class folders must be.
     """
-    out.protect(path, paths.labels)
     given = None
     columns = recipe.columns
     if settings.label_column:
         of_rows = settings.label_column, settings.group_column, settings.group_by
         tables = find_tables(path)
-        out.protect_clips(tables)
         clips, columns = labelled_stretches(tables, recipe, *of_rows, settings.strict)
     elif paths.labels:
         clips, given = find_labelled(path, paths.labels)
@@ -93,17 +90,14 @@ def found_clips(path, recipe, settings, paths, out, needs_splits=False, fewest=2
         clips, given = load_npz(path, recipe.key, needs_splits, recipe.axes)
     if not clips:
         raise ValueError(f"{paths.labels or path} must label a clip, got none")
-    out.protect_clips(clips)
     return with_bases(clips, recipe.key), given, columns
 
 
-def new_clips(path, recipe, out):
+def new_clips(path, recipe):
     """Those of a folder, a file of sets, or one clip."""
-    out.protect(path)
     if path.is_file() and holds_sets(path, recipe.axes):
         return load_new_npz(path, recipe.key, recipe.axes)
     clips = find_new_clips(path)
-    out.protect_clips(clips)
     return new_stretches(with_bases(clips, recipe.key), recipe)
 
 

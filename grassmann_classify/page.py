@@ -1,7 +1,6 @@
 """One file to show: report.html, which needs no other file.
 
-It tells what was asked, of which data, what came out, and the command that makes it
-again. It reads well on a phone and on paper.
+It tells what the data are, what came out, and the command that makes it again. It reads well on a phone and on paper.
 """
 
 import html
@@ -17,6 +16,7 @@ import grassmann_sc as core
 from grassmann_classify.evaluation import natural_classes
 from grassmann_classify.pictures import animated, as_url, can_move, still
 from grassmann_classify.settings import FORMATS
+from grassmann_classify.tables import Table
 from grassmann_classify.words import plural, printable
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -27,9 +27,6 @@ PICTURES = {  # then in this order before all others
     "answers": "New clips, and labelled clips that speak for their labels",
     "suspects": "Labels that may be wrong, and clips that speak against them",
     "clusters": "Clips of each cluster",
-    "learning": "Accuracy with fewer labelled clips",
-    "dimension": "Accuracy with subspaces of dimension p",
-    "spectrum": "Accuracy with weighted subspaces",
     "wrong": "Clips with wrong answers, and labelled clips that speak for these",
     "map": "All sets as points in the plane",
 }
@@ -79,7 +76,7 @@ def versions():
 class Report:
     """What a run tells, section by section; save writes it as one file.
 
-    title: of the page; command: what was asked, in words of the command line.
+    title: of the page; command: as it was typed.
     """
 
     def __init__(self, title, command):
@@ -95,25 +92,32 @@ class Report:
             lines = html.escape(str(words)).replace("\n", "<br>")
             self.parts.append(f"<p>{lines}</p>")
 
-    def table(self, header, rows, best=(), numbers=()):
-        """best: indices of the rows in bold; numbers: of the columns that hold numbers."""
+    def table(self, table):
+        """A tables.Table: its title as a section, its notes as paragraphs."""
+        first = len(table.columns) - table.numbers
 
         def cells(row, tag):
             for k, value in enumerate(row):
-                kind = ' class="number"' if k in numbers else ""
+                kind = ' class="number"' if k >= first else ""
                 # a line a reason; names may end one behind / or _
                 lines = map(html.escape, str(value).split("; "))
                 words = re.sub("± +", "±&nbsp;", "<br>".join(lines))
                 words = re.sub("[/_]", rf"\g<0>{BREAK}", words)
                 yield f"<{tag}{kind}>{words}</{tag}>"
 
-        lines = [f"<tr>{''.join(cells(header, 'th'))}</tr>"]
-        for r, row in enumerate(rows[:SHOWN]):
-            kind = ' class="best"' if r in best else ""
-            lines.append(f"<tr{kind}>{''.join(cells(row, 'td'))}</tr>")
-        self.parts.append(f'<div class="wide"><table>{"".join(lines)}</table></div>')
-        if len(rows) > SHOWN:
-            self.text(f"The first {SHOWN} of {len(rows)}.")
+        if table.title:
+            self.section(table.title)
+        if table.rows:
+            lines = [f"<tr>{''.join(cells(table.columns, 'th'))}</tr>"]
+            for r, row in enumerate(table.rows[:SHOWN]):
+                kind = ' class="best"' if r == table.best else ""
+                lines.append(f"<tr{kind}>{''.join(cells(row, 'td'))}</tr>")
+            lines = "".join(lines)
+            self.parts.append(f'<div class="wide"><table>{lines}</table></div>')
+        if len(table.rows) > SHOWN:
+            self.text(f"The first {SHOWN} of {len(table.rows)}.")
+        if table.notes:
+            self.text("\n".join(table.notes))
 
     def picture(self, path, words):
         """A picture from its file, if it is of a kind that a page can hold."""
@@ -144,7 +148,7 @@ class Report:
             self.text(f"{note[0].upper()}{note[1:]}.")
 
     def save(self, out):
-        """Write the page, whole or not at all, into a folder.Results."""
+        """Write the page, whole or not at all, into results.Results."""
         made_by = [f"grassmann_sc {core.__version__}"]
         made_by += [f"{name} {number}" for name, number in versions().items()]
         made_by += [f"Python {platform.python_version()}", platform.system()]
@@ -179,10 +183,9 @@ def _figure(film, words, made):
     return f"<figure{kind}><picture>{source}{image}</picture>{below}</figure>"
 
 
-def report_data(report, collection, clips):
-    """What the sets are, and what was left out and why."""
-    report.section("The data")
-    n, d, _ = collection.X.shape
+def about(collection, n_clips):
+    """What the sets are, in words, and the Table of clips that could not be used."""
+    n = len(collection.label)
     counts = Counter(collection.label.tolist())
     classes = [f"{c} ({counts[c]})" for c in natural_classes(collection.label)]
     words = (
@@ -196,52 +199,47 @@ def report_data(report, collection, clips):
         words += f" {sum(lengths)} frames, {each} in a set."
     if collection.group is not None:
         words += f" {plural(len(np.unique(collection.group)), 'group')}."
-    report.text(words)
-    report_failed(report, collection.unread, len(clips))
+    return words, unusable(collection.unread, n_clips)
 
 
-def report_failed(report, unread, n_clips):
-    """Add the clips that could not be used and why, if there are any."""
-    if unread:
-        report.text(f"{len(unread)} of {plural(n_clips, 'clip')} could not be used:")
-        report.table(["clip", "why"], [*unread.items()])
+def unusable(unread, n_clips):
+    """The Table of clips that could not be used, and why."""
+    title = f"{len(unread)} of {plural(n_clips, 'clip')} could not be used"
+    return Table(["clip", "why"], [*unread.items()], title if unread else "")
 
 
-def save_report(report, out, slugs=None, sheets=None):
-    """Add the pictures that the run has left, of methods those of the slugs; save it.
+def add_pictures(report, out, slugs=None, sheets=None):
+    """Add the pictures that the run has left, of methods those of the slugs.
 
     The confusion matrix of these stands first. sheets: {name of a picture: (rows, note)}
     of Report.sheet, which stand in place of these pictures.
     """
     sheets = sheets if sheets and can_move() else {}
     left = {Path(name).stem: out.written[name] for name in sorted(out.written)}
-    confusions = {f"confusion_{one}": CONFUSION for one in slugs or ()}
-    words = confusions | PICTURES
-    shown = {}
+    words = {f"confusion_{slug}": CONFUSION for slug in slugs or ()} | PICTURES
+    shown = []
     for stem in dict.fromkeys([*words, *left]):
         path = left.get(stem)
         of_method = stem.startswith(("confusion_", "codes_", "atoms_"))
-        chosen = slugs is None or any(stem.endswith(f"_{one}") for one in slugs)
+        chosen = slugs is None or any(stem.endswith(f"_{slug}") for slug in slugs)
         if (
             stem not in sheets
             and path is not None
-            and path.exists()
             and path.suffix[1:] in FORMATS
             and (chosen or not of_method)
         ):
-            shown[path] = words.get(stem, stem.replace("_", " "))
+            shown.append((path, words.get(stem, stem.replace("_", " "))))
     if shown:
         report.section("Pictures")
         report.parts.append('<div class="pictures">')
-        for path, told in shown.items():
-            report.picture(path, told)
+        for path, caption in shown:
+            report.picture(path, caption)
         report.parts.append("</div>")
     for stem, sheet in sheets.items():
         report.section(PICTURES[stem])
         report.sheet(*sheet)
-    report.save(out)
 
 
 def report_on(paths, path, what):
-    """The Report of a run on what lies at this path, with what was asked."""
+    """The Report of a run on what lies at this path, with the command."""
     return Report(f"{printable(Path(path).resolve().name)}: {what}", paths.command)

@@ -1,13 +1,6 @@
-"""The folder of results: what a run may remove and replace there, and what it may not.
-
-A run removes or replaces a file only if an earlier run wrote it there, nobody changed
-it since, and this run does not read it. A list of what was written, with digests, lies
-in the folder's own OURS, beside the cache of subspaces.
-"""
+"""The folder of a run: new for each, with results.json, predictions.csv, codes.npz."""
 
 import contextlib
-import errno
-import hashlib
 import io
 import itertools
 import json
@@ -17,220 +10,77 @@ from pathlib import Path
 import numpy as np
 
 from grassmann_classify.evaluation import all_answers, natural_classes, successes
+from grassmann_classify.finding import MARK
 from grassmann_classify.page import versions
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import compared
-from grassmann_classify.words import plural, to_stderr
+from grassmann_classify.words import to_stderr
 from grassmann_sc import files
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
 DIGITS = 9  # of fractions in results.json: the rest is rounding
-OURS = ".grassmann-classify"  # marks a folder of results
-LIST = "written.json"
-CACHE = "cache"
-NO_FILE = (OSError, ValueError)  # what the system says to a name that none can have
-HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)  # of locks that another run has
 
 
 class Results:
-    """A folder of results, which one run at a time writes into.
+    """A new folder for the files of a run, as long as the with statement lasts.
 
         with Results("out") as out:
             out.write("results.json", lambda file: file.write(b"{}"))
 
-    written: {name that was asked for: path}; read: paths of what this run reads.
+    folder: out, else out-2, out-3, ..., whichever is not there; it is removed if nothing
+    is written. written: {name: path}. ValueError if no folder can be made.
     """
 
     def __init__(self, folder, name="--out"):
-        self.folder = Path(folder)
-        self.name = name
         self.written = {}
-        self._digests = {}
-        self._why = {}  # files that stay
-        self.read = []  # paths
-        self._identities = set()
+        path = Path(folder)
+        if path.name in ("", ".."):
+            raise _not_made(name, folder, "a name is needed")
+        for k in itertools.count(1):
+            self.folder = path if k == 1 else path.with_name(f"{path.name}-{k}")
+            try:
+                self.folder.parent.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir()  # of two runs at once only one can make it
+                (self.folder / MARK).touch()
+                return
+            except FileExistsError:
+                if not self.folder.parent.is_dir():
+                    raise _not_made(name, folder, "a file is in its way") from None
+            except OSError as error:
+                raise _not_made(name, folder, error) from None
 
     @property
     def cache(self):
-        return self.folder / OURS / CACHE
+        """Where subspaces of clips lie from run to run: in the user's cache folder."""
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(caches, "grassmann-classify")
 
     def __enter__(self):
-        """Take the folder; ValueError if it cannot be written to, or another run has it."""
-        with contextlib.ExitStack() as stack:
-            try:
-                (self.folder / OURS).mkdir(parents=True, exist_ok=True)
-                lock = stack.enter_context(open(self.folder / OURS / "lock", "a+b"))
-            except OSError as error:
-                raise ValueError(
-                    f"{self.name} must be a folder that can be written to, got "
-                    f"{self.folder}: {error}"
-                ) from None
-            if not _locked(lock):
-                raise ValueError(
-                    f"{self.name} must be a folder that no other run writes into, got "
-                    f"{self.folder}: wait for that run, or name another folder"
-                )
-            self._digests = listed_in(self.folder)
-            # the system gives it back if the run is killed
-            self._lock = stack.pop_all()
         return self
 
     def __exit__(self, *error):
-        self._lock.close()
-
-    def protect(self, *paths):
-        """Keep the files that this run reads, whatever their names and links here.
-
-        Of folders, the clips that are found in them are kept: protect_clips.
-        """
-        self.read += [path for path in paths if path and not Path(path).is_dir()]
-
-    def protect_clips(self, clips):
-        """Likewise the files of clips; ValueError if the folder is itself a clip."""
-        paths = [one for c in clips for one in c.sources if isinstance(one, Path)]
-        for path in paths:
-            if path.is_dir() and path.samefile(self.folder):
-                raise ValueError(
-                    f"{self.name} must not be a folder whose images are a clip, got "
-                    f"{self.folder}"
-                )
-        self.read += paths
+        if self.written:
+            to_stderr(f"results: {self.folder}")
+        else:
+            (self.folder / MARK).unlink()
+            with contextlib.suppress(OSError):  # it may hold a model that was saved
+                self.folder.rmdir()
 
     def write(self, name, write):
-        """Write a file by write(file), whole or not at all; gives its path.
-
-        If the name is that of a file which this run may not replace, that file stays,
-        and the new one has a number, as results-2.json.
-        """
+        """Write a file by write(file), whole or not at all; gives its path."""
         content = io.BytesIO()
         write(content)
-        content = content.getvalue()
-        if not self.written:
-            self._remove_last()
-        path = self._free(name)
+        path = self.folder / name
+        try:
+            files.write_whole(path, lambda file: file.write(content.getvalue()))
+        except OSError as error:
+            why = error.strerror or error
+            raise OSError(f"{path} cannot be written: {why}") from None
         self.written[name] = path
-        # listed before it is there, beside the file that it replaces: a run that is
-        # killed here leaves none that the next run takes for the user's
-        before = self._digests.get(path.name, [])
-        self._digests[path.name] = [*before[-1:], hashlib.sha256(content).hexdigest()]
-        text = json.dumps(
-            {"folder": os.path.realpath(self.folder), "files": self._digests}
-        )
-        files.write_whole(
-            self.folder / OURS / LIST, lambda file: file.write(text.encode())
-        )
-        files.write_whole(path, lambda file: file.write(content))
         return path
 
-    def _remove_last(self):
-        """Remove what the last run wrote, but for what is no longer its own."""
-        if self._digests:
-            self._identities = {one for path in self.read for one in _identities(path)}
-        kept = {}
-        n_removed = 0
-        for name in [*self._digests]:
-            path = self.folder / name
-            if self._may_replace(path):
-                path.unlink()
-                n_removed += 1
-            elif self._is_read(path):
-                kept[name] = self._digests[name]
-                self._why[name] = "this run reads it"
-            else:
-                self._why[name] = "it was changed since it was written"
-        self._digests = kept
-        if n_removed:
-            to_stderr(
-                f"removed {plural(n_removed, 'file')} that the last run left in "
-                f"{self.folder}"
-            )
 
-    def _free(self, name):
-        """The path for a file of this name."""
-        stem, suffix = os.path.splitext(name)
-        for k in itertools.count(1):
-            path = self.folder / (name if k == 1 else f"{stem}-{k}{suffix}")
-            if not os.path.lexists(path) or self._may_replace(path):
-                break
-        if k > 1 and self.written.get(name) != path:
-            why = self._why.get(name, "this program did not write it")
-            to_stderr(f"{self.folder / name} stays, {why}: the new one is {path.name}")
-        return path
-
-    def _may_replace(self, path):
-        """Did a run of this program write this, nobody change it, and none read it?"""
-        digests = self._digests.get(path.name, [])
-        with contextlib.suppress(*NO_FILE):
-            if digests and not path.is_symlink() and path.is_file():
-                return _digest(path) in digests and not self._is_read(path)
-        return False
-
-    def _is_read(self, path):
-        return bool(self._identities & {*_identities(path)})
-
-
-def is_one(folder):
-    """Is this a folder of results, as far as it may be looked into?"""
-    return os.path.isdir(folder / OURS)
-
-
-def wrote(path, listed):
-    """Did a run write this file, of which listed_in its folder tells, as it is now?"""
-    digests = listed.get(path.name)
-    return bool(digests) and _digest(path) in digests
-
-
-def _digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def same_file(path, others):
-    """The first of other paths that leads to the same file as this one, or None."""
-    here = {*_identities(path, deep=False)}
-    return next((one for one in others if here & {*_identities(one)}), None)
-
-
-def listed_in(folder):
-    """{name: digests} of what runs wrote into this folder, as long as it lies here."""
-    path = folder / OURS / LIST
-    if not os.path.isfile(path):  # a pipe would never end
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["folder"] != os.path.realpath(folder):
-            return {}  # a copy of the folder is its owner's
-        return {str(name): [*digests] for name, digests in content["files"].items()}
-    except Exception:  # whatever a damaged one raises
-        return {}
-
-
-def _identities(path, deep=True):
-    """What tells a file from others, under all its names; likewise those of a folder."""
-    with contextlib.suppress(*NO_FILE):
-        inside = [*Path(path).iterdir()] if deep and Path(path).is_dir() else []
-        for one in [path, *inside]:
-            with contextlib.suppress(*NO_FILE):
-                found = os.stat(one)
-                yield found.st_dev, found.st_ino
-
-
-def _locked(file):
-    """Take the lock of an open file until it is closed; False if another run has it."""
-    try:
-        if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except OSError as error:  # any other: there are no locks here
-        return error.errno not in HELD
-    return True
+def _not_made(name, folder, why):
+    return ValueError(f"{name} must be a folder that can be made, got {folder}: {why}")
 
 
 def save_results(out, asked, collection, pairs, results, n_done=None):

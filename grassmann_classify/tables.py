@@ -1,151 +1,128 @@
-"""The table of accuracies, what was chosen, and which differences are larger than chance."""
+"""Tables for the terminal and the page: accuracies, what was chosen, and chance."""
 
 from collections import Counter, namedtuple
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from grassmann_classify.evaluation import successes
 from grassmann_classify.rows import most_telling
-from grassmann_classify.words import TERMS, in_words, meaning, plural, short, tell
+from grassmann_classify.words import TERMS, in_words, meaning, plural, short
 from grassmann_sc import tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
-SECONDS = "of one split, in the mean: to choose all settings, to learn, to answer"
+SECONDS = (
+    "seconds: of one split, in the mean, to choose all settings, to learn, to answer"
+)
 
 
-def print_table(results, columns=("accuracy",), say=tell):
-    """columns: of COLUMNS, in %, each with its standard deviation over the splits.
+@dataclass
+class Table:
+    """Rows of cells below the names of columns, a title above and notes below them.
 
-    say: what prints a line.
+    numbers: how many of the last columns hold numbers; best: the place of the row in
+    front, or None.
     """
-    width = max(map(len, map(short, results))) + 1
-    heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
-    say(f"{'':{width}}{heads}{'seconds':>12}")
-    for method, shares, seconds in _rows(results, columns):
-        name = f"{short(method):{width}}"
-        if shares is None:
-            say(f"{name}  failed")
-            continue
-        done = successes(results[method])
-        failures = _failures(done, results[method])
-        say(f"{name}{''.join(shares)}{seconds:>12}{failures}".rstrip())
+
+    columns: list
+    rows: list
+    title: str = ""
+    notes: list = field(default_factory=list)
+    numbers: int = 0
+    best: int | None = None
+
+    def text(self, most=None):
+        """The table in lines for a terminal, of its rows the first `most`, None: all."""
+        lines = [self.title] * bool(self.title)
+        if self.rows:
+            rows = [self.columns, *self.rows[:most]]
+            cells = [[str(cell) for cell in row] for row in rows]
+            widths = [max(map(len, column)) for column in zip(*cells)]
+            first = len(widths) - self.numbers
+            for row in cells:
+                pairs = enumerate(zip(row, widths))
+                row = [f"{c:>{w}}" if k >= first else f"{c:{w}}" for k, (c, w) in pairs]
+                lines.append("  ".join(row).rstrip())
+        return "\n".join([*lines, *self.notes])
 
 
-def _rows(results, columns):
-    """(row, its shares in each column, its seconds), in words; None for rows that failed."""
-    for method, found in results.items():
-        done = successes(found)
-        if not done:
-            yield method, None, None
-            continue
-        shares = [_mean([split[column] for split in done]) for column in columns]
-        yield method, shares, _digits(np.mean([split["seconds"] for split in done]))
+def accuracies(results, columns, comparison):
+    """The Table of all rows: columns in % with their spread, points behind the first.
 
-
-def print_legend(results):
-    """What each row of the table is, a line each, and the columns."""
-    rows = [[short(name), meaning(name)] for name in results if meaning(name)]
-    _print_pairs([*rows, ["seconds", SECONDS]])
-
-
-def print_choices(results):
-    """What each row chose most often, in words, and what these mean; notes on rows."""
-    chosen = [[short(name), words] for name, words in choices(results).items() if words]
-    if chosen:
-        tell("Chosen most often, and in how many of the splits:")
-        _print_pairs(chosen)
-        tell("\n".join(f"  {line}" for line in terms_of(results)))
-
-
-def print_notes(results):
-    """What else there is to say of rows: what was left out, what to try, warnings."""
-    for name, found in results.items():
-        for note in _notes(successes(found)):
-            tell(f"{short(name)}: {note}")
-
-
-def _print_pairs(pairs):
-    width = max(len(name) for name, _ in pairs)
-    for name, words in pairs:
-        tell(f"  {name:{width}}  {words}")
-
-
-def report_table(report, results, columns, comparison):
-    """The table in a report, with the rows' distance from the best, and what it means.
-
-    Rows that failed, and notes on rows, stand below it.
+    columns: of COLUMNS. What else there is to say of rows stands in notes_of.
     """
     p_values = comparison.p_values or {}
-    header = ["row", *(COLUMNS[column] for column in columns), "behind"]
-    header += ["p-value"] * bool(p_values) + ["seconds"]
     rows = []
-    for method, shares, seconds in _rows(results, columns):
-        if shares is None:
-            rows.append([short(method), "failed", *[""] * (len(header) - 2)])
-            continue
-        behind = comparison.behind.get(method)
-        row = [short(method), *(share.strip() for share in shares)]
-        row.append("" if behind is None else f"{behind:.1f}")
+    for name, splits in results.items():
+        done = successes(splits)
+        cells = [_mean([split[column] for split in done]) for column in columns]
+        behind = comparison.behind.get(name)
+        cells.append("" if behind is None else f"{behind:.1f}")
         if p_values:
-            row.append(f"{p_values[method]:.3f}" if method in p_values else "")
-        rows.append([*row, seconds])
-    best = [k for k, method in enumerate(results) if method == comparison.first]
-    report.table(header, rows, best, range(1, len(header)))
-    meanings = [[short(name), meaning(name)] for name in results if meaning(name)]
-    report.table(["row", "what it does"], [*meanings, ["seconds", SECONDS]])
+            cells.append(f"{p_values[name]:.3f}" if name in p_values else "")
+        cells.append(_digits([split["seconds"] for split in done]))
+        if not done:
+            cells = ["failed", *[""] * (len(cells) - 1)]
+        rows.append([short(name), *cells])
+    names = [*map(COLUMNS.get, columns), "points behind"]
+    names += ["p-value"] * bool(p_values) + ["seconds"]
+    notes = ["±: the standard deviation over splits"] * any(
+        "±" in row[1] for row in rows
+    )
+    notes.append(f"p-value: {comparison.test}" if p_values else comparison.why)
+    return Table(
+        ["row", *names],
+        rows,
+        notes=[*notes, SECONDS],
+        numbers=len(names),
+        best=[*results].index(comparison.first) if comparison.first else None,
+    )
 
 
-def report_choices(report, results):
-    """What each row chose most often, in words, and what is to be said of rows."""
-    chosen = choices(results)
-    rows = []
-    for name, found in results.items():
-        notes = [chosen[name], *_notes(successes(found))]
-        notes.append(_failures(successes(found), found).strip(" ()"))
-        failed = dict.fromkeys(split["failed"] for split in found if split["failed"])
-        notes += [f"failed: {why}" for why in failed]
-        rows.append([short(name), "; ".join(filter(None, notes))])
-    report.table(["row", "chosen most often"], rows)
-    if terms_of(results):
-        report.text("\n".join(terms_of(results)))
+def meanings(results):
+    """The Table of what each row does."""
+    rows = [[short(name), meaning(name)] for name in results if meaning(name)]
+    return Table(["row", "what it does"], rows)
 
 
 def choices(results):
-    """{row: what it chose most often, in words, with the number of splits}."""
-    return {name: _most_often(successes(found)) for name, found in results.items()}
-
-
-def terms_of(results):
-    """What the words of choices mean, a line each."""
+    """The Table of what each row chose most often, in words, and what the words mean."""
+    rows = [[short(name), _most_often(successes(s))] for name, s in results.items()]
     used = {
         name
-        for found in results.values()
-        for split in successes(found)
+        for splits in results.values()
+        for split in successes(splits)
         for name, value in split["chosen"].items()
         if value is not None and value not in ("linear", "plain", "raw")
     }
-    return [words for name, words in TERMS.items() if name in used]
+    terms = [words for name, words in TERMS.items() if name in used]
+    return Table(["row", "chosen most often"], rows, notes=terms)
 
 
-def _failures(done, found):
-    """In how many splits a row failed, if not in all; or that it is of a first look."""
-    if "look" in found[0]:
-        return "   (first look)"
-    if not done or len(done) == len(found):
-        return ""
-    return f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
+def notes_of(results):
+    """What else there is to say of rows: failures, what was left out, warnings."""
+    notes = []
+    for name, splits in results.items():
+        done = successes(splits)
+        lines = ["of a first look, nothing searched"] * ("look" in splits[0])
+        failed = Counter(split["failed"] for split in splits if split["failed"])
+        for why, count in failed.items():
+            lines.append(f"failed{_of_splits(count, splits)}: {why}")
+        notes += [f"{short(name)}: {line}" for line in [*lines, *_notes(done)]]
+    return notes
 
 
 def _digits(seconds):
-    """A duration, in hundredths below ten seconds."""
-    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
+    """The mean of durations, in hundredths below ten seconds."""
+    mean = np.mean(seconds) if seconds else 0
+    return f"{mean:.2f}" if mean < 10 else f"{mean:.0f}"
 
 
 def _mean(shares):
     """The mean over the splits, and its spread."""
     spread = f" ± {np.std(shares, ddof=1):4.1f}" if len(shares) > 1 else ""
-    return f"{np.mean(shares):8.1f}{spread:7}"
+    return f"{np.mean(shares):.1f}{spread}" if shares else ""
 
 
 def columns_of(settings, label):
@@ -164,7 +141,7 @@ def _most_often(done):
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
-        numbers = [one for one in counts if type(one) in (int, float)]
+        numbers = [number for number in counts if type(number) in (int, float)]
         spread = 2 * count <= len(done) or name == "candidates"
         if spread and len(counts) == len(numbers) > 1:
             words.append(in_words(name, max(numbers), min(numbers)))
@@ -209,15 +186,15 @@ def compared(results, pairs):
     than FEWEST_SPLITS there are none: whatever the difference, they would say nothing.
     """
     share = {
-        name: np.array([split["accuracy"] for split in found]) / 100
-        for name, found in results.items()
-        if len(successes(found)) == len(pairs)
+        name: np.array([split["accuracy"] for split in splits]) / 100
+        for name, splits in results.items()
+        if len(successes(splits)) == len(pairs)
     }
     # means of the same shares in another order differ by rounding
-    mean = {name: round(float(found.mean()), 12) for name, found in share.items()}
+    mean = {name: round(float(right.mean()), 12) for name, right in share.items()}
     first = most_telling(share) if share else None
     behind = {
-        name: share[first] - found for name, found in share.items() if name != first
+        name: share[first] - right for name, right in share.items() if name != first
     }
     points = {name: 100 * (mean[first] - mean[name]) for name in behind}
     if not behind:
@@ -234,35 +211,14 @@ def compared(results, pairs):
     ratio = np.mean([len(test) / len(train) for train, test in pairs])
     p_values = tuning.holm(
         [
-            tuning.corrected_t_test(found, ratio, n_test=n_test)
-            for found in behind.values()
+            tuning.corrected_t_test(lost, ratio, n_test=n_test)
+            for lost in behind.values()
         ]
     )
     test = (
         f"{_name_of_test(pairs)}; Holm's correction over {plural(len(behind), 'row')}"
     )
     return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
-
-
-def print_comparison(results, pairs):
-    """Print the p-values of the differences from the best method, or why not.
-
-    A star marks p-values below 0.05.
-    """
-    found = compared(results, pairs)
-    if found.p_values is None:
-        if found.behind:
-            tell(found.why)
-        return
-    tell(
-        f"Behind {short(found.first)}, in points, and the p-value ({found.test}; * below "
-        "0.05):"
-    )
-    width = max(map(len, map(short, found.behind)))
-    for name, points in found.behind.items():
-        p_value = found.p_values[name]
-        star = " *" if p_value < 0.05 else ""
-        tell(f"  {short(name):{width}}{points:7.1f}{p_value:8.3f}{star}")
 
 
 def _name_of_test(pairs):

@@ -1,5 +1,6 @@
 """The command compare, from files to answers; files that do not fit are refused."""
 
+import csv
 import json
 import re
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.rows import methods, svm_predictions
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, strangers
-from grassmann_classify.tables import print_comparison
+from grassmann_classify.tables import compared
 from grassmann_classify.words import short
 from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems
@@ -51,8 +52,7 @@ METHODS = [
 
 def accuracies(text):
     """{method: accuracy} from a printed table, which has short names."""
-    table = text[: text.find("Behind")]
-    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*[\d)]$", table, re.MULTILINE)
+    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)
     names = {short(name): name for name in [*METHODS, *EVERY_ESTIMATOR]}
     return {names[method]: float(number) for method, number in found}
 
@@ -114,7 +114,7 @@ def test_classify_prints_every_method(tmp_path, capsys, options):
             "compare",
             write(tmp_path),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--p",
             "2",
@@ -191,7 +191,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
                 "compare",
                 write(tmp_path),
                 "--out",
-                str(tmp_path),
+                str(tmp_path / "out"),
                 "--recipe",
                 "plain",
                 "--p",
@@ -202,9 +202,9 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
         )
     printed = capsys.readouterr().out
     assert re.search(r"\nkgLC +failed\n", printed)
-    assert "no such kernel today" not in printed
+    assert "kgSC: failed in 2 of 2 splits: no such kernel today" in printed
     assert accuracies(printed)["nearest subspace"] == 100
-    results = json.loads((tmp_path / "results.json").read_text())
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
     assert results["methods"][METHODS[6]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
@@ -213,7 +213,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
         "2 splits: too few splits to tell"
     )
     assert told["why"] in printed and METHODS[6] not in told["behind"]
-    assert (tmp_path / "confusion_nearest_subspace.png").exists()
+    assert (tmp_path / "out" / "confusion_nearest_subspace.png").exists()
 
 
 def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(
@@ -231,7 +231,7 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
         name: [{"accuracy": a, "failed": None} for a in accuracy]
         for name, accuracy in (("one", range(6)), ("two", range(1, 7)))
     }
-    print_comparison(results, pairs)
+    compared(results, pairs)
     assert asked == [pytest.approx(1 / 3)]
 
 
@@ -240,7 +240,7 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
 
     def far():
         try:
-            kept = json.loads((tmp_path / "results.json").read_text())
+            kept = json.loads((tmp_path / "out" / "results.json").read_text())
         except FileNotFoundError:
             return None
         assert kept["provisional"] == (not kept["splits_done"])
@@ -257,7 +257,7 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
             "compare",
             write(tmp_path),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--no-pictures",
@@ -274,7 +274,15 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
     path = write(tmp_path)
     main(
-        ["compare", path, "--out", str(tmp_path), "--recipe", "plain", "--no-pictures"]
+        [
+            "compare",
+            path,
+            "--out",
+            str(tmp_path / "out"),
+            "--recipe",
+            "plain",
+            "--no-pictures",
+        ]
     )
     assert (
         "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits"
@@ -285,7 +293,7 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
             "compare",
             path,
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--no-pictures",
@@ -305,7 +313,7 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
                 "compare",
                 path,
                 "--out",
-                str(tmp_path),
+                str(tmp_path / "out"),
                 "--recipe",
                 "plain",
                 "--p",
@@ -317,12 +325,12 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
 
 def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(inputs, "MOST_PRODUCTS", 1)
-    main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--no-pictures"])
     told = capsys.readouterr()
     assert "left out the rows in a kernel's space: Gram matrices take" in told.err
     assert "kgSC" not in told.out and "gSC" in told.out
     monkeypatch.setattr(inputs, "MOST_ROWS", 100)
-    main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--no-pictures"])
     assert "all frames take more than" in capsys.readouterr().err
 
 
@@ -343,7 +351,7 @@ def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):
             "compare",
             write(tmp_path),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--no-pictures",
@@ -355,7 +363,7 @@ def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "provisional: one split, one recipe, no kernels" in told
     assert list(accuracies(told)) == [METHODS[0], METHODS[-2]]
-    kept = json.loads((tmp_path / "results.json").read_text())
+    kept = json.loads((tmp_path / "out" / "results.json").read_text())
     assert kept["provisional"] and list(kept["methods"]) == [*accuracies(told)]
     for name in ("predictions.csv", "codes.npz", "report.html"):
         assert (tmp_path / name).exists()
@@ -387,10 +395,10 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
         "once": [split(None, "no kernel"), split(["c2", "c9", "c9"])],
         "not yet": [split(["c10", "c10", "c10"])],
     }
-    with Results(tmp_path) as out:
+    with Results(tmp_path / "out") as out:
         save_predictions(out, collection, pairs, results)
         save_results(out, {}, collection, pairs, results)
-    assert (tmp_path / "predictions.csv").read_text().splitlines() == [
+    assert (tmp_path / "out" / "predictions.csv").read_text().splitlines() == [
         "clip,split,truth,both,once,not yet",
         "clip 5,0,c9,c9,,c10",
         "clip 1,0,c2,c2,,c10",
@@ -399,7 +407,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
         "clip 4,1,c9,c9,c9,",
         "clip 2,1,c10,c10,c9,",
     ]
-    kept = json.loads((tmp_path / "results.json").read_text())
+    kept = json.loads((tmp_path / "out" / "results.json").read_text())
     assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
     shares = kept["methods"]["both"]["accuracy"]
     assert kept["methods"]["both"]["std"] == pytest.approx(
@@ -426,13 +434,13 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
         "nearest,svm on the",
         "--no-kernels",
     ]
-    main(["compare", path, "--out", str(tmp_path), *asked])
-    found = json.loads((tmp_path / "results.json").read_text())
+    main(["compare", path, "--out", str(tmp_path / "out"), *asked])
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["classes"] == [
         str(c) if isinstance(c, bytes) else c for c in sorted(two)
     ]
     assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
-    lines = (tmp_path / "predictions.csv").read_text().splitlines()[1:]
+    lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]
     assert len(lines) == 12 and all(
         len(set(line.split(",")[2:])) == 1 for line in lines
     )
@@ -451,7 +459,7 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
 )
 def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
     path = write(tmp_path, label=np.repeat(two, 6), group=None)
-    asked = ["compare", path, "--out", str(tmp_path), "--no-kernels"]
+    asked = ["compare", path, "--out", str(tmp_path / "out"), "--no-kernels"]
     with pytest.raises(SystemExit, match=f"^grassmann-classify: labels must {rule}"):
         main(asked, "grassmann-classify")
 
@@ -497,7 +505,7 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
             "compare",
             path,
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--p",
             "2",
@@ -511,7 +519,7 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
         ]
     )
     printed = accuracies(capsys.readouterr().out)
-    found = json.loads((tmp_path / "results.json").read_text())
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
     rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8], METHODS[9]]
     assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
     for row in found["methods"].values():
@@ -551,10 +559,9 @@ def test_classes_are_in_natural_order():
 
 def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(
-        SystemExit, match="--out must be a folder that can be written to"
-    ):
-        main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--p", "2"])
+    with pytest.raises(SystemExit, match="--out must be a folder that can be made"):
+        out = str(tmp_path / "out" / "results")
+        main(["compare", write(tmp_path), "--out", out, "--p", "2"])
 
 
 def test_one_set_a_class_cannot_be_cross_validated():
@@ -585,7 +592,7 @@ def test_classes_of_one_training_set_are_said_once_and_not_by_others(
             "compare",
             path,
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--no-pictures",
@@ -609,7 +616,7 @@ def test_classes_of_one_training_set_are_said_once_and_not_by_others(
             "--data",
             path,
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--methods",
@@ -632,7 +639,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
             "compare",
             path,
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--recipe",
             "plain",
             "--no-pictures",
@@ -761,7 +768,7 @@ def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
             "compare",
             write(tmp_path),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--p",
             "1",
@@ -798,7 +805,7 @@ def test_baselines_on_videos_are_rows_where_sets_are_clips(
             "compare",
             str(tmp_path / "clips.npz"),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--p",
             "3",
@@ -840,7 +847,7 @@ def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
                 test1=None,
             ),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--baselines",
             "--recipe",
@@ -852,26 +859,16 @@ def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
     assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
 
 
-def predictions(folder, monkeypatch, arrays, *options):
-    """{row: predicted labels of the test part} of all rows that classify prints."""
-    tables = []
-    monkeypatch.setattr(
-        compare, "print_table", lambda results, *others: tables.append(results)
-    )
+def predictions(folder, arrays, *options):
+    """{row: predicted labels of the test part} of all rows of the table."""
+    folder.mkdir()
     np.savez(folder / "sets.npz", **arrays)
-    main(
-        [
-            "compare",
-            str(folder / "sets.npz"),
-            "--out",
-            str(folder),
-            "--no-pictures",
-            "--baselines",
-            *options,
-        ]
-    )
-    *_, results = tables
-    return {row: found[0]["predicted"].tolist() for row, found in results.items()}
+    asked = ["compare", str(folder / "sets.npz"), "--out", str(folder / "out")]
+    main([*asked, "--no-pictures", "--baselines", *options])
+    with open(folder / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
+        lines = [*csv.DictReader(file)]
+    rows = [*lines[0]][3:]  # behind clip, split and truth
+    return {row: [line[row] for line in lines] for row in rows}
 
 
 def image_sets():
@@ -929,9 +926,7 @@ ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
     ],
     ids=["sets", "videos"],
 )
-def test_no_label_of_the_test_part_reaches_a_method(
-    tmp_path, monkeypatch, sets, options, rows
-):
+def test_no_label_of_the_test_part_reaches_a_method(tmp_path, sets, options, rows):
     """Each row predicts the same when all labels of the test part are others."""
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     frames, label = sets()
@@ -944,15 +939,12 @@ def test_no_label_of_the_test_part_reaches_a_method(
         "train0": train,
         "test0": test,
     }
-    first = predictions(
-        tmp_path, monkeypatch, {**arrays, "label": label}, *options.split()
-    )
+    words = options.split()
+    first = predictions(tmp_path / "first", {**arrays, "label": label}, *words)
     permuted = label.copy()
     permuted[test] = (label[test] + 1) % 3
     assert sorted(permuted[test]) == sorted(label[test])
-    again = predictions(
-        tmp_path, monkeypatch, {**arrays, "label": permuted}, *options.split()
-    )
+    again = predictions(tmp_path / "again", {**arrays, "label": permuted}, *words)
     assert rows <= first.keys()
     assert again == first
 

@@ -17,6 +17,7 @@ from grassmann_classify.page import SHOWN, Report
 from grassmann_classify.pictures import animated, still
 from grassmann_classify.results import Results
 from grassmann_classify.rows import slug
+from grassmann_classify.tables import Table
 from grassmann_classify.words import meaning, short
 from grassmann_sc import plots
 
@@ -100,18 +101,21 @@ def data(tmp_path):
 
 
 def page_of(folder, command, *arguments):
-    """The page of a command on the data; of predict the data are those to learn from."""
+    """The page of a command on the data; of predict the data are those to learn from.
+
+    Results go to a folder of the command's name.
+    """
     data = ["--data"] * (command == "predict") + [str(folder / "data")]
-    out = ["--out", str(folder / "out"), "--dpi", "30"]
+    out = ["--out", str(folder / command), "--dpi", "30"]
     main([command, *data, *arguments, *out])
-    return Page(folder / "out" / "report.html")
+    return Page(folder / command / "report.html")
 
 
 def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     page = page_of(data, "compare", "--repeats", "5", *FEW, "--p", "2")
-    with open(data / "out" / "results.json", encoding="utf-8") as file:
+    with open(data / "compare" / "results.json", encoding="utf-8") as file:
         results = json.load(file)
-    header = ["row", "accuracy in %", "behind", "p-value", "seconds"]
+    header = ["row", "accuracy in %", "points behind", "p-value", "seconds"]
     table = page.rows[page.rows.index(header) :]
     rows = {row[0]: row for row in reversed(table)}
     for full, found in results["methods"].items():
@@ -144,15 +148,15 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     ending = f"_{slug(first)}"
     pictures = {
         path.stem: path.read_bytes()
-        for path in (data / "out").glob("*.png")
+        for path in (data / "compare").glob("*.png")
         if not path.name.startswith(("confusion", "codes"))
         or path.stem.endswith(ending)
     }
     wrong = pictures.pop("wrong", None)
-    assert {*page.pictures} == {*pictures.values()} and len(pictures) >= 5
+    assert {*page.pictures} == {*pictures.values()} and len(pictures) >= 4
     assert page.pictures[0] == pictures[f"confusion{ending}"]
     assert bool(page.films) == (wrong is not None)
-    source = (data / "out" / "report.html").read_text(encoding="utf-8")
+    source = (data / "compare" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in source and "<b>ape" not in source
     assert all(link.startswith("data:") for link in page.links)
 
@@ -166,18 +170,20 @@ def test_too_few_splits_are_said_on_the_page(data):
 def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
     new = data / "data" / NAMES[1]
     page = page_of(data, "predict", str(new), "--methods", "gsc", "--no-kernels")
-    with open(data / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
+    with open(
+        data / "predict" / "predictions.csv", newline="", encoding="utf-8"
+    ) as file:
         answers = [[row["clip"], row["label"]] for row in csv.DictReader(file)]
     assert [row[:2] for row in page.rows[1:]] == answers
-    assert (data / "out" / "answers.png").exists() and not page.pictures
+    assert (data / "predict" / "answers.png").exists() and not page.pictures
     check_films(page)
     page = page_of(data, "check")
-    with open(data / "out" / "suspects.csv", newline="", encoding="utf-8") as file:
+    with open(data / "check" / "suspects.csv", newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if float(row["suspicion"]) > 0]
     held = [row[:3] for row in page.rows]
     assert all([row["clip"], row["label"], row["suspected"]] in held for row in rows)
     page = page_of(data, "cluster", "-k", "2")
-    with open(data / "out" / "clusters.csv", newline="", encoding="utf-8") as file:
+    with open(data / "cluster" / "clusters.csv", newline="", encoding="utf-8") as file:
         rows = {row["clip"]: row["cluster"] for row in csv.DictReader(file)}
     for clip, cluster in rows.items():
         assert not cluster or [clip, cluster] in page.rows
@@ -242,19 +248,21 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     assert (
         "no picture gram: disk full\n" in said and "no picture wrong: disk full" in said
     )
-    assert (data / "out" / "map.png").read_bytes() in page.pictures
+    assert (data / "compare" / "map.png").read_bytes() in page.pictures
     page_of(data, "cluster", "-k", "2")
     assert "no picture clusters: disk full" in capsys.readouterr().err
 
 
 def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
     report = Report("many", "command --of mine")
-    report.table(["number"], [[i] for i in range(2 * SHOWN)], best=[1], numbers=[0])
+    rows = [[i] for i in range(2 * SHOWN)]
+    report.table(Table(["number"], rows, "Many", ["A note."], numbers=1, best=1))
     (tmp_path / "map.pdf").write_bytes(b"%PDF")
     report.picture(tmp_path / "map.pdf", "All sets")
-    with Results(tmp_path) as out:
+    with Results(tmp_path / "out") as out:
         report.save(out)
-    page = Page(tmp_path / "report.html")
+    page = Page(tmp_path / "out" / "report.html")
+    assert page.texts["h2"][0] == "Many" and "A note." in page.texts["p"]
     assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
     assert "All sets: map.pdf" in page.texts["p"] and not page.pictures
@@ -265,28 +273,28 @@ HOSTILE = "<script>alert('x')</script> & \"quotes\""
 
 def test_whatever_a_page_is_told_is_text(tmp_path):
     """In title, headings, paragraphs, cells, the command and what pictures are called."""
-    with Results(tmp_path) as out:
+    with Results(tmp_path / "out") as out:
         report = Report(HOSTILE, HOSTILE)
         report.section(HOSTILE)
         report.text(HOSTILE)
-        report.table([HOSTILE], [[HOSTILE]], best=[0])
+        report.table(Table([HOSTILE], [[HOSTILE]], HOSTILE, [HOSTILE], best=0))
         picture = out.write("map.png", lambda file: file.write(b"\x89PNG"))
         report.picture(picture, HOSTILE)
         report.picture(picture.with_suffix(".pdf"), HOSTILE)
         report.save(out)
-    path = tmp_path / "report.html"
+    path = tmp_path / "out" / "report.html"
     text = path.read_text(encoding="utf-8")
-    assert "<script" not in text and text.count("&lt;script&gt;") == 9
+    assert "<script" not in text and text.count("&lt;script&gt;") == 11
     page = Page(path)
     assert page.texts["title"] == page.texts["h1"] == page.texts["pre"] == [HOSTILE]
     assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
-    assert page.rows == [[HOSTILE], [HOSTILE]]
-    assert page.texts["p"][1] == f"{HOSTILE}: map.pdf"
+    assert page.texts["h2"][1] == HOSTILE and page.rows == [[HOSTILE], [HOSTILE]]
+    assert page.texts["p"][1:3] == [HOSTILE, f"{HOSTILE}: map.pdf"]
 
 
 def test_each_reason_has_a_line_and_names_end_one_at_their_marks(tmp_path):
     report = Report("a", "b")
-    report.table(["because"], [["run/take_1.avi 0.5; a<b/2 0.2"]])
+    report.table(Table(["because"], [["run/take_1.avi 0.5; a<b/2 0.2"]]))
     (table,) = report.parts
     reasons = "run/<wbr>take_<wbr>1.avi 0.5<br>a&lt;b/<wbr>2 0.2"
     assert f"<td>{reasons}</td>" in table

@@ -1,6 +1,5 @@
 """Methods compared: candidates left out, folds, and the table."""
 
-import re
 import warnings
 from types import SimpleNamespace
 
@@ -20,11 +19,7 @@ from grassmann_classify.rows import (
     Nearest,
 )
 from grassmann_classify.settings import Settings
-from grassmann_classify.tables import (
-    compared,
-    print_comparison,
-    print_notes,
-)
+from grassmann_classify.tables import notes_of
 from grassmann_sc import subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
 
@@ -248,7 +243,7 @@ def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
             "compare",
             str(tmp_path / "one.npz"),
             "--out",
-            str(tmp_path),
+            str(tmp_path / "out"),
             "--no-pictures",
             "--baselines",
             "--kernels",
@@ -308,7 +303,7 @@ def results_of(accuracies, **more):
     }
 
 
-def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
+def test_warnings_of_candidates_belong_to_their_row(recwarn):
     sets, label = noisy_sets()
 
     class Warns(Nearest):
@@ -320,129 +315,8 @@ def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
     row = method("gram", Warns(), predict=tuning.nearest_predictions)
     found = outcomes(inputs_of(sets, label), label, row)["row"]
     assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
-    print_notes(results_of({"row": [90.0] * 3}, warned=found.warned))
-    note = "row: warned in 3 of 3 splits: little is known, and 1 other warning\n"
-    assert note in capsys.readouterr().out
-
-
-# ------------------------------------------------------------------------------- chance
-
-
-def half_splits(n, k, seed=0):
-    rng = np.random.default_rng(seed)
-    return [tuple(np.split(rng.permutation(n), 2)) for _ in range(k)]
-
-
-def said(capsys, accuracies, pairs):
-    print_comparison(results_of(accuracies), pairs)
-    return capsys.readouterr().out
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_fewer_than_five_splits_have_words_and_no_p_value(capsys, k):
-    """However far apart the rows are; five have numbers, and a star."""
-    far = {"a": 95.0, "b": 20.0, "c": 50.0}
-    few = {name: [accuracy] * k for name, accuracy in far.items()}
-    splits = "1 split" if k == 1 else f"{k} splits"
-    words = (
-        f"{splits}: too few splits to tell which differences are larger than chance, 5 or "
-        "more can"
-    )
-    assert said(capsys, few, half_splits(400, k)) == words + "\n"
-    found = compared(results_of(few), half_splits(400, k))
-    points = {"b": pytest.approx(75), "c": pytest.approx(45)}
-    assert found == ("a", points, None, None, words)
-    five = {name: [accuracy] * 5 for name, accuracy in far.items()}
-    assert " *\n" in said(capsys, five, half_splits(400, 5))
-
-
-def test_one_clip_in_each_of_five_splits_is_no_star(capsys):
-    out = said(capsys, {"a": [95.0] * 5, "b": [90.0] * 5}, half_splits(40, 5))
-    assert " *\n" not in out
-    p_value = tuning.corrected_t_test([0.05] * 5, 1, n_test=20)
-    assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
-
-
-def test_what_is_printed_of_chance_is_what_is_kept(capsys):
-    """A row that failed in a split is compared with no other; one row alone with none."""
-    pairs = half_splits(40, 6)
-    results = results_of(
-        {"a": [90.0] * 6, "b": [50.0, 60, 70, 50, 60, 70], "c": [99.0] * 6}
-    )
-    results["c"][2]["failed"] = "no such kernel"
-    found = compared(results, pairs)
-    assert (found.first, found.behind, found.why) == (
-        "a",
-        {"b": pytest.approx(30)},
-        None,
-    )
-    p_value = tuning.corrected_t_test([0.4, 0.3, 0.2] * 2, 1.0, n_test=20)
-    assert found.p_values == {"b": pytest.approx(p_value)}
-    print_comparison(results, pairs)
-    head, row = capsys.readouterr().out.splitlines()
-    assert found.test in head and row.split()[:3] == ["b", "30.0", f"{p_value:.3f}"]
-    del results["b"]
-    assert compared(results, pairs) == (
-        "a",
-        {},
-        None,
-        None,
-        "fewer than two methods have all splits",
-    )
-    print_comparison(results, pairs)
-    assert not capsys.readouterr().out
-
-
-def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
-    rng = np.random.default_rng(0)
-    pairs = half_splits(200, 10)
-    rows = {"best": 90 + rng.standard_normal(10)}
-    for i in range(5):
-        rows[f"row {i}"] = rows["best"] - 1.5 - 0.5 * i + 0.8 * rng.standard_normal(10)
-    out = said(capsys, rows, pairs)
-    alone = [
-        tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
-        for name, found in rows.items()
-        if name != "best"
-    ]
-    printed = [
-        float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)
-    ]
-    assert printed == pytest.approx(tuning.holm(alone), abs=5e-4)
-    assert (
-        "p-value (corrected resampled t-test over 10 splits; Holm's correction" in out
-    )
-
-
-def test_rows_that_are_alike_seldom_have_a_star(capsys):
-    """25 methods with the same chance on each of 40 sets; the best is compared."""
-    rng = np.random.default_rng(0)
-    pairs = half_splits(40, 10)
-    starred = 0
-    for _ in range(100):
-        right = rng.random((25, 40)) < 0.8
-        rows = {
-            f"row {i}": [100 * row[test].mean() for _, test in pairs]
-            for i, row in enumerate(right)
-        }
-        starred += " *\n" in said(capsys, rows, pairs)
-    assert starred <= 5
-
-
-def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
-    parts = np.split(np.arange(40), 8)
-    pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
-    out = said(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
-    assert (
-        "p-value (paired t-test over 8 parts left out in turn, its variance corrected"
-        in out
-    )
-    assert "resampled" not in out
-    p_value = tuning.corrected_t_test([0.2] * 8, 5 / 35, n_test=5)
-    assert (
-        float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
-        and 0.01 < p_value < 0.9
-    )
+    note = "row: warned in 3 of 3 splits: little is known, and 1 other warning"
+    assert notes_of(results_of({"row": [90.0] * 3}, warned=found.warned)) == [note]
 
 
 def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeypatch):

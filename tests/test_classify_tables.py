@@ -14,19 +14,16 @@ from scipy import stats
 from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
-from grassmann_classify.results import save_results
-from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
+from grassmann_classify.results import Results, save_results
+from grassmann_classify.rows import asked_for, check_asked
 from grassmann_classify.tables import (
+    Table,
+    accuracies,
+    choices,
     columns_of,
     compared,
-    print_choices,
-    print_comparison,
-    print_legend,
-    print_notes,
-    print_table,
-    report_choices,
-    report_table,
-    terms_of,
+    meanings,
+    notes_of,
 )
 from grassmann_classify.words import ROWS, TERMS, meaning, short
 
@@ -146,24 +143,7 @@ def test_classes_are_in_the_order_of_readers_each_once(names):
     assert found == names and type(found[0]) is type(names[0])
 
 
-class Kept:
-    """Stands for a folder of results, and for a page: what was written or tabled."""
-
-    def write(self, name, write):
-        write(SimpleNamespace(write=lambda content: setattr(self, "content", content)))
-
-    def __init__(self):
-        self.tables = []
-        self.texts = []
-
-    def table(self, header, rows, best=(), numbers=()):
-        self.tables.append((header, rows, [*best], [*numbers]))
-
-    def text(self, *texts):
-        self.texts += texts
-
-
-def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():
+def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_path):
     """Rows are true classes in natural order, columns what was answered."""
     rng = np.random.default_rng(0)
     label = np.array(["c10", "c2", "c1"])[np.arange(24) % 3]
@@ -178,10 +158,11 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():
     failed = {**splits[0], **nothing, "failed": "no rank"}
     results = {"a": splits, "b": [splits[0], failed], "c": [failed] * 3}
     collection = Collection(np.zeros((24, 5, 2)), None, [], label, None, (), None)
-    out = Kept()
-    save_results(out, {}, collection, pairs, results)
-    kept = json.loads(out.content)
-    assert not re.search(rb"\.\d{10}", out.content)
+    with Results(tmp_path / "out") as out:
+        save_results(out, {}, collection, pairs, results)
+    content = (tmp_path / "out" / "results.json").read_bytes()
+    kept = json.loads(content)
+    assert not re.search(rb"\.\d{10}", content)
     assert kept["classes"] == order and kept["splits"] == 3 and kept["splits_done"] == 2
     for name, found in results.items():
         told = kept["methods"][name]
@@ -336,45 +317,32 @@ def test_rows_that_failed_or_are_not_done_are_compared_with_none():
     assert two.test.endswith("Holm's correction over 1 row")
 
 
-def test_what_is_printed_has_a_star_below_five_percent_alone(capsys):
-    pairs = splits_of(7)
-    good = ACCURACIES["good"]
-    seen = []
-    for points in range(1, 40):
-        lost = [points + 9, points - 9, points] * 2 + [points]
-        rows = {"good": good, "other row": [a - b for a, b in zip(good, lost)]}
-        (p_value,) = compared(results_of(rows), pairs).p_values.values()
-        print_comparison(results_of(rows), pairs)
-        head, line = capsys.readouterr().out.splitlines()
-        assert head.startswith("Behind good, in points, and the p-value (corrected")
-        words = re.fullmatch(r"  (.+?) +(\d+\.\d) +(\d\.\d{3})( \*)?", line)
-        assert words[1] == "other row" and bool(words[4]) == (p_value < 0.05)
-        assert float(words[2]) == pytest.approx(points, abs=0.051)
-        assert float(words[3]) == pytest.approx(p_value, abs=5e-4)
-        seen.append(p_value)
-    for low, high in ((0, 0.01), (0.03, 0.05), (0.05, 0.07), (0.1, 1)):
-        assert any(low < one < high for one in seen)
+def test_rows_that_are_alike_seldom_have_a_p_value_below_five_percent():
+    """25 rows with the same chance on each of 40 sets; the best is compared."""
+    rng = np.random.default_rng(0)
+    pairs = [tuple(np.split(rng.permutation(40), 2)) for _ in range(10)]
+    n_below = 0
+    for _ in range(100):
+        right = rng.random((25, 40)) < 0.8
+        rows = {
+            f"row {i}": [100 * row[test].mean() for _, test in pairs]
+            for i, row in enumerate(right)
+        }
+        n_below += min(compared(results_of(rows), pairs).p_values.values()) < 0.05
+    assert n_below <= 5
+
+
+def test_parts_left_out_in_turn_are_not_called_resampled():
+    parts = np.split(np.arange(40), 8)
+    pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
+    test = compared(results_of({"a": [80.0] * 8, "b": [60.0] * 8}), pairs).test
+    assert test.startswith("paired t-test over 8 parts left out in turn, its variance")
 
 
 # ------------------------------------------------------------------------------- tables
 
 COLUMNS = ["accuracy", "balanced", "f1"]
 HEADS = ["accuracy in %", "balanced", "F1"]
-
-
-def tabled(results, columns, pairs):
-    """The table of a page."""
-    kept = Kept()
-    report_table(kept, results, columns, compared(results, pairs))
-    header, rows, best, numbers = kept.tables[0]
-    return SimpleNamespace(header=header, rows=rows, best=best, numbers=numbers)
-
-
-def failures_of(results):
-    """{row: what the page tells of it below the table}."""
-    kept = Kept()
-    report_choices(kept, results)
-    return dict(kept.tables[0][1])
 
 
 def results_with_all(k=7):
@@ -390,157 +358,102 @@ def results_with_all(k=7):
 
 
 @pytest.mark.parametrize("columns", [COLUMNS[:1], COLUMNS[:2], COLUMNS, COLUMNS[::2]])
-@pytest.mark.parametrize("k", [2, 7])
-def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(
-    columns, k, capsys
-):
-    """And the seconds of a split in the mean; printed and in the page alike."""
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(columns, k):
+    """Points behind the first, from five splits on p-values, seconds in the mean."""
     results = results_with_all(k)
-    print_table(results, columns)
-    head, *lines = capsys.readouterr().out.splitlines()
+    comparison = compared(results, splits_of(k))
+    table = accuracies(results, columns, comparison)
     heads = [HEADS[COLUMNS.index(column)] for column in columns]
-    assert head.split() == " ".join([*heads, "seconds"]).split()
-    report = tabled(results, columns, splits_of(k))
-    table = {row[0]: row for row in report.rows}
-    assert [*table] == [*results] and all(
-        len(row) == len(report.header) for row in report.rows
-    )
-    assert len(lines) == len(results)
-    failed = failures_of(results)
-    for line, (name, found) in zip(lines, results.items()):
-        done = [split for split in found if split["failed"] is None]
+    chance = ["p-value"] * (k >= 5)
+    assert table.columns == ["row", *heads, "points behind", *chance, "seconds"]
+    assert table.numbers == len(table.columns) - 1
+    assert [*results][table.best] == comparison.first
+    assert [row[0] for row in table.rows] == [*results]
+    for name, cells, splits in zip(results, table.rows, results.values()):
+        done = [split for split in splits if split["failed"] is None]
+        assert len(cells) == len(table.columns)
         if not done:
-            assert line.split() == [*name.split(), "failed"]
-            assert table[name][1] == "failed" and set(table[name][2:]) == {""}
-            assert failed[name] == "failed: no rank"
+            assert cells[1] == "failed" and not any(cells[2:])
             continue
-        assert line.startswith(f"{name} ")
-        pattern = r"(\d+\.\d)(?: ± +(\d+\.\d))?"
-        cells = re.findall(pattern, line.partition("(failed")[0].rpartition("  ")[0])
-        in_page = table[name][1 : 1 + len(columns)]
-        of_page = [re.fullmatch(pattern, cell).groups() for cell in in_page]
-        for column, *both in zip(columns, cells, of_page):
+        for column, cell in zip(columns, cells[1:]):
             shares = [split[column] for split in done]
-            for mean, spread in both:
-                assert float(mean) == pytest.approx(np.mean(shares), abs=0.051)
-                middle = sum(shares) / len(shares)
-                squares = sum((share - middle) ** 2 for share in shares)
-                twin = math.sqrt(squares / (len(shares) - 1))
-                assert float(spread) == pytest.approx(twin, abs=0.051)
-        seconds = np.mean([split["seconds"] for split in done])
-        printed = re.findall(r"\d+\.\d{2}", line)
-        assert [float(one) for one in printed] == [pytest.approx(seconds, abs=5e-3)]
-        assert float(table[name][-1]) == pytest.approx(seconds, abs=5e-3)
-        n = len(done)
-        words = f"failed in {k - n} of {k} splits"
-        assert (words in line) == (words in failed[name]) == (n < k)
-        assert ("no rank" in failed[name]) == (n < k) and "no rank" not in line
+            mean, spread = re.fullmatch(r"(\d+\.\d) ± +(\d+\.\d)", cell).groups()
+            assert float(mean) == pytest.approx(np.mean(shares), abs=0.051)
+            middle = sum(shares) / len(shares)
+            squares = sum((share - middle) ** 2 for share in shares)
+            twin = math.sqrt(squares / (len(shares) - 1))
+            assert float(spread) == pytest.approx(twin, abs=0.051)
+        behind, *p_value, seconds = cells[1 + len(columns) :]
+        points = comparison.behind.get(name)
+        assert behind == ("" if points is None else f"{points:.1f}")
+        expected = (comparison.p_values or {}).get(name)
+        assert p_value == ["" if expected is None else f"{expected:.3f}"] * (k >= 5)
+        mean = np.mean([split["seconds"] for split in done])
+        assert float(seconds) == pytest.approx(mean, abs=5e-3)
 
 
-def test_one_split_has_no_spread_and_says_nothing_of_how_often(capsys):
+def test_a_table_in_lines_has_its_columns_beside_each_other():
+    table = Table(
+        ["row", "n"], [["a", 5], ["long", 12]], "Rows", ["A note."], numbers=1
+    )
+    assert table.text() == "Rows\nrow    n\na      5\nlong  12\nA note."
+    assert table.text(1) == "Rows\nrow  n\na    5\nA note."
+    assert Table(["row"], [], "0 rows", ["none"]).text() == "0 rows\nnone"
+
+
+def test_one_split_has_no_spread_and_says_nothing_of_how_often():
     results = results_of({"a": [80.0]}, chosen={"p": 3}, left_out={"p 9": "no rank"})
-    results["a"][0] |= {"ends": {"C": "--C 1 2"}, "warned": ("little is known",)}
-    print_table(results, COLUMNS)
-    _, line = capsys.readouterr().out.splitlines()
-    assert line.split() == ["a", "80.0", "50.0", "40.0", "0.10"]
-    print_notes(results)
-    assert capsys.readouterr().out.splitlines() == [
+    results["a"][0] |= {"warned": ("little is known",)}
+    table = accuracies(results, COLUMNS, compared(results, splits_of(1)))
+    assert table.rows == [["a", "80.0", "50.0", "40.0", "", "0.10"]]
+    assert "±" not in table.text()
+    assert notes_of(results) == [
         "a: p 9 left out: no rank",
-        "a: C at the end of its grid: try --C 1 2",
         "a: warned: little is known",
     ]
-    print_choices(results)
-    assert capsys.readouterr().out.splitlines()[1] == "  a  3 directions"
-
-
-@pytest.mark.parametrize("k", [4, 7])
-def test_the_page_tells_how_far_a_row_is_behind_and_which_is_first(k):
-    """From five splits on with p-values; rows that failed have neither."""
-    results = results_with_all(k)
-    pairs = splits_of(k)
-    comparison = compared(results, pairs)
-    report = tabled(results, COLUMNS, pairs)
-    chance = ["p-value"] * (k >= 5)
-    assert report.header == ["row", *HEADS, "behind", *chance, "seconds"]
-    assert report.numbers == [*range(1, len(report.header))]
-    assert report.best == [[*results].index(comparison.first)] == [1]
-    for row in report.rows:
-        behind = comparison.behind.get(row[0])
-        assert row[4] == ("" if behind is None else f"{behind:.1f}")
-        if k >= 5:
-            p_value = comparison.p_values.get(row[0])
-            assert row[5] == ("" if p_value is None else f"{p_value:.3f}")
-    assert report.rows[1][4] == ""
+    assert choices(results).rows == [["a", "3 directions"]]
 
 
 # -------------------------------------------------------------------------------- notes
 
 
-def notes_of(results, capsys):
-    """What is said of the one row: its notes, what it chose, and both in the page."""
-    print_notes(results)
-    notes = capsys.readouterr().out.splitlines()
-    print_choices(results)
-    chosen = capsys.readouterr().out.splitlines()
-    (cell,) = failures_of(results).values()
-    row = next(iter(results))
-    assert all(note.startswith(f"{row}: ") for note in notes)
-    words = chosen[1].removeprefix(f"  {row}  ") if chosen else ""
-    return words, [note.removeprefix(f"{row}: ") for note in notes], cell.split("; ")
+def chosen_in(results):
+    """What the one row chose, in words."""
+    ((_, words),) = choices(results).rows
+    return words
 
 
-def test_notes_count_the_splits_that_succeeded(capsys):
-    """Ends of grids from half of them on; the reason that is told is the first."""
+def test_notes_count_the_splits_that_succeeded():
+    """The reason that is told is the first; failures come first."""
     results = results_of({"row": [90.0] * 6 + [None]})
     splits = results["row"]
     for i in (1, 2, 5, 6):
         splits[i]["left_out"] = {"p 9": f"reason {i}"}
     splits[3]["left_out"] = {"p 8": "another"}
     for i in range(7):
-        splits[i]["ends"] = {"C": "--C 1 10"} if i < 3 else {}
         splits[i]["warned"] = ("seldom", "often") if i in (2, 6) else ("often",)
-    for i in (0, 1):
-        splits[i]["ends"] = {**splits[i]["ends"], "lam": "--lam 1"}  # in 2 of 6
-    for i, option in enumerate(
-        ["--neighbors 9", "--neighbors 80", "--neighbors 80", ""]
-    ):
-        splits[i]["ends"] = {**splits[i]["ends"], "n_neighbors": option}
-    for i in range(6):
-        splits[i]["ends"] = {**splits[i]["ends"], "p": ""}
-    _, notes, cells = notes_of(results, capsys)
-    expected = [
-        "p 9 left out in 3 of 6 splits: reason 1",
-        "p 8 left out in 1 of 6 splits: another",
-        "C at the end of its grid in 3 of 6 splits: try --C 1 10",
-        "n_neighbors at the end of its grid in 4 of 6 splits: try --neighbors 80",
-        "p at the end of its grid in 6 of 6 splits",
-        "warned in 6 of 6 splits: often, and 1 other warning",
+    assert notes_of(results) == [
+        "row: failed in 1 of 7 splits: no rank",
+        "row: p 9 left out in 3 of 6 splits: reason 1",
+        "row: p 8 left out in 1 of 6 splits: another",
+        "row: warned in 6 of 6 splits: often, and 1 other warning",
     ]
-    assert notes == expected
-    assert cells == [*expected, "failed in 1 of 7 splits", "failed: no rank"]
+    looked = results_of({"row": [90.0]}, look=True)
+    assert notes_of(looked) == ["row: of a first look, nothing searched"]
 
 
-@pytest.mark.parametrize("k, told", [(1, False), (2, False), (3, True), (5, True)])
-def test_an_end_of_a_grid_is_told_from_half_of_the_splits_on(k, told, capsys):
-    results = results_of({"row": [90.0] * (6 if k < 5 else 10)})
-    for split in results["row"][:k]:
-        split["ends"] = {"C": "--C 1 10"}
-    _, notes, _ = notes_of(results, capsys)
-    n = len(results["row"])
-    note = f"C at the end of its grid in {k} of {n} splits: try --C 1 10"
-    assert notes == [note] * told
-
-
-def test_what_is_said_of_warnings_is_the_most_frequent_and_how_many_others(capsys):
+def test_what_is_said_of_warnings_is_the_most_frequent_and_how_many_others():
     warned = [("a", "b", "c"), ("b",), (), ("c", "b"), ()]
     results = results_of({"row": [90.0] * 5})
     for split, texts in zip(results["row"], warned):
         split["warned"] = texts
-    _, notes, _ = notes_of(results, capsys)
-    assert notes == ["warned in 3 of 5 splits: b, and 2 other warnings"]
+    assert notes_of(results) == [
+        "row: warned in 3 of 5 splits: b, and 2 other warnings"
+    ]
 
 
-def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
+def test_what_was_chosen_most_often_is_told_with_its_number_of_splits():
     """In the order in which parameters come first; of equals the first; none is no value."""
     chosen = [
         {"recipe": "raw", "p": 3, "C": 10.0},
@@ -550,11 +463,10 @@ def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
         {"recipe": "stack 4", "p": None},
     ]
     results = results_of({"row": [90.0] * 5})
-    for split, found in zip(results["row"], chosen):
-        split["chosen"] = found
-    words, _, cells = notes_of(results, capsys)
-    assert words == "raw pixels (in 2 of 5), 4 directions (in 2 of 5), C 10 (in 2 of 5)"
-    assert cells == [words]
+    for split, values in zip(results["row"], chosen):
+        split["chosen"] = values
+    words = "raw pixels (in 2 of 5), 4 directions (in 2 of 5), C 10 (in 2 of 5)"
+    assert chosen_in(results) == words
 
 
 @pytest.mark.parametrize(
@@ -568,32 +480,28 @@ def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
         ([7], "7 directions"),
     ],
 )
-def test_numbers_that_differ_from_split_to_split_are_a_range(values, words, capsys):
+def test_numbers_that_differ_from_split_to_split_are_a_range(values, words):
     results = results_of({"row": [90.0] * len(values)})
     for split, value in zip(results["row"], values):
         split["chosen"] = {"p": value}
-    told, _, cells = notes_of(results, capsys)
-    assert told == words and cells == [words]
+    assert chosen_in(results) == words
 
 
 @pytest.mark.parametrize(
     "numbers, words",
     [
-        ([7], "7 voters"),
-        ([1], "1 voter"),
-        ([7, 7, 7], "7 voters"),
-        ([9, 7, 12], "7 to 12 voters"),
-        ([9, 10], "9 to 10 voters"),
+        ([7], "7 candidates"),
+        ([1], "1 candidate"),
+        ([7, 7, 7], "7 candidates"),
+        ([9, 7, 12], "7 to 12 candidates"),
+        ([9, 10], "9 to 10 candidates"),
     ],
 )
-def test_of_votes_the_least_and_the_largest_number_of_voters_is_told(
-    numbers, words, capsys
-):
+def test_the_least_and_the_largest_number_of_candidates_is_told(numbers, words):
     results = results_of({"row": [90.0] * len(numbers)})
     for split, number in zip(results["row"], numbers):
-        split["chosen"] = {"voters": number}
-    told, _, cells = notes_of(results, capsys)
-    assert told == words and cells == [words]
+        split["chosen"] = {"candidates": number}
+    assert chosen_in(results) == words
 
 
 # -------------------------------------------------------------------------------- words
@@ -601,11 +509,11 @@ def test_of_votes_the_least_and_the_largest_number_of_voters_is_told(
 
 def test_every_row_has_a_short_name_of_its_own_and_a_line_that_says_what_it_is():
     learned = [name for name in ESTIMATORS if "learned" in name]
-    assert {*ROWS} == {*EVERY_ESTIMATOR, PEERS, OURS} - {*learned}
+    assert {*ROWS} == {*EVERY_ESTIMATOR} - {*learned}
     names = [*ROWS, *(f"{name[:3]}, 40 learned atoms, ridge" for name in learned)]
     assert len({short(name) for name in names}) == len(names)
     for name in names:
-        assert len(short(name)) <= 22 and 10 < len(meaning(name)) <= 76
+        assert len(short(name)) <= 22 and 10 < len(meaning(name)) <= 80
         assert asked_for(name, [short(name)]) and asked_for(name, [name])
     assert short("mine") == "mine" and meaning("mine") == ""
 
@@ -614,13 +522,12 @@ def test_words_take_the_rows_that_the_table_shows_so():
     """Full names alone where no name in the table begins so."""
     names = [*ROWS, "gSC, 40 learned atoms, ridge"]
     for words, found in {
-        "nearest": ["nearest subspace"],
+        "nearest": ["nearest subspace", "nearest"],
         "gSC": ["gSC", "gSC, 40 learned atoms"],
         "kgsc": ["kgSC"],
         "GDA": ["GDA"],
         "kernel": [one for one in map(short, ROWS) if one.startswith("kernel:")],
         "SVM": ["subspaces: SVM", "kernel: SVM"],
-        "vote": ["vote: nearest and SVM", "vote: coding"],
     }.items():
         assert [short(one) for one in names if asked_for(one, [words])] == found
 
@@ -635,23 +542,22 @@ def test_a_misspelt_row_is_told_of_the_one_that_was_meant():
         check_asked(["fly"], [*ROWS])
 
 
-def test_the_legend_explains_the_rows_of_the_table_and_no_others(capsys):
+def test_the_legend_explains_the_rows_of_the_table_and_no_others():
     names = ["nearest subspace", "gSC, 40 learned atoms, ridge", "mine"]
-    print_legend(results_of(dict.fromkeys(names, [90.0])))
-    lines = capsys.readouterr().out.splitlines()
-    assert [re.split(" {2,}", line.strip())[0] for line in lines] == [
+    table = meanings(results_of(dict.fromkeys(names, [90.0])))
+    assert [row[0] for row in table.rows] == [
         "nearest subspace",
         "gSC, 40 learned atoms",
-        "seconds",
     ]
-    assert all(len(line) <= 100 for line in lines)
+    assert all(len(line) <= 105 for line in table.text().splitlines())
 
 
 @pytest.mark.parametrize("name", TERMS)
 def test_what_was_chosen_is_explained_where_it_was_chosen_alone(name):
     value = {"recipe": "centred", "kernel": "gamma 0.1", "rule": "sum"}.get(name, 3)
     results = results_of({"row": [90.0]}, chosen={name: value})
-    assert terms_of(results) == [TERMS[name]]
-    assert terms_of(results_of({"row": [90.0]}, chosen={"x": 1, name: None})) == []
+    assert choices(results).notes == [TERMS[name]]
+    other = results_of({"row": [90.0]}, chosen={"x": 1, name: None})
+    assert choices(other).notes == []
     for usual in ({"recipe": "plain"}, {"kernel": "linear"}):
-        assert terms_of(results_of({"row": [90.0]}, chosen=usual)) == []
+        assert choices(results_of({"row": [90.0]}, chosen=usual)).notes == []
