@@ -8,6 +8,7 @@ import math
 from collections import namedtuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
 from grassmann_classify.building import kept_rows, padded, resampled
@@ -24,6 +25,10 @@ N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
 CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
 MOST_BYTES = 2**30  # of all matrices that are kept
+
+# Small decompositions end before the other threads of BLAS are awake, and would wait
+# for them beside busy processes.
+on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 class Candidate(
@@ -114,6 +119,7 @@ class Rows:
             self.described[recipe.features] = made
         return self.described[recipe.features]
 
+    @on_one_thread
     def directions(self, name, short=False):
         """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are known."""
         collection = self.collection

@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 
 import grassmann_sc as core
 from grassmann_classify import first_tries
-from grassmann_classify.bank import Bank
+from grassmann_classify.bank import Bank, on_one_thread
 from grassmann_classify.clips import some_sets
 from grassmann_classify.folds import (
     folds_of_split,
@@ -39,7 +39,6 @@ from grassmann_classify.rows import (
     check_asked,
     fitted_to,
     is_tried_first,
-    on_one_thread,
     slug,
 )
 from grassmann_classify.words import duration, printable, short, to_stderr, told
@@ -47,6 +46,7 @@ from grassmann_sc import checks, estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
 LOOK = 600  # sets of a first look
+RANKED = 1000  # training sets, at most, by which candidates are ranked
 USUAL = {"lam": 0.03, "n_neighbors": 10, "C": 10.0}  # of its rows
 USUAL_SHRINKAGE = 0.1
 # The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
@@ -79,12 +79,17 @@ def say_if_over(settings, end):
 
 
 def split_of(bank, label, group, train, test, settings, *how):
-    """The Split; labels of the test part are not used. how: end, most and shrinkage."""
+    """The Split; labels of the test part are not used. how: end, most and shrinkage.
+
+    Candidates are ranked on at most RANKED training sets, evenly of all classes.
+    """
     label = label.copy()
     label[test] = label[train[0]]
     repeated, n_repeats = folds_of_split(label, group, train, settings)
     once = repeated[: len(repeated) // n_repeats]
-    ranking = Ranking(label, once, bank.names[0])
+    few = _evenly(train, label, min(1, RANKED / len(train)))
+    ranked = [tuple(np.intersect1d(part, few) for part in fold) for fold in once]
+    ranking = Ranking(label, ranked, bank.names[0])
     return Split(bank, label, train, test, settings, repeated, once, ranking, *how)
 
 
@@ -108,7 +113,7 @@ def evaluate(
     end = end_of(settings) if end is None else end
     split = split_of(bank, label, group, train, test, settings, end, most, shrinkage)
     methods = rows_of(split, methods_of, split.smallest)
-    on_one_thread(fill)(bank, [split.ranking], with_kernels(methods), end)
+    fill(bank, [split.ranking], with_kernels(methods), end)
     for i, method in enumerate(methods):
         if i and time.perf_counter() > end:
             break
@@ -155,7 +160,7 @@ def run_splits(
     how = end, None, shrinkage
     work, methods = _work(collection, bank, pairs, groups, methods_of, settings, how)
     rankings = [split.ranking for split in work.splits]
-    on_one_thread(fill)(bank, rankings, with_kernels(methods), end)
+    fill(bank, rankings, with_kernels(methods), end)
     names = [method.name for method in methods]
     done = [{} for _ in pairs]
     codes = [{} for _ in pairs]

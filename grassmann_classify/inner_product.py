@@ -16,6 +16,7 @@ from grassmann_classify.bank import (
     MOST_BYTES,
     Rows,
     gram_of,
+    on_one_thread,
 )
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
@@ -143,6 +144,7 @@ def fill(bank, rankings, with_kernels, end=math.inf):
     )
 
 
+@on_one_thread
 def _judge(bank, rankings, grams):
     for candidate, K in grams.items():
         for ranking in rankings:

@@ -40,7 +40,7 @@ from grassmann_sc import tuning
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
-MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
+MOST_PRODUCTS = 1e12  # multiplications of Gaussian candidates: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
 OF_FRAMES = "size every evenly resample run axes columns arma".split()
 CHOSEN = "features center stack spectrum kernels".split()

@@ -15,10 +15,9 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify import first_tries
-from grassmann_classify.bank import Bank, Candidate
+from grassmann_classify.bank import Bank, Candidate, on_one_thread
 from grassmann_classify.inner_product import (
     SHRINKAGE,
     InnerProduct,
@@ -30,9 +29,6 @@ from grassmann_classify.words import ROWS, meant, plural, printable, short, told
 from grassmann_sc import checks, estimators, tuning
 
 EACH = 8  # candidates, at most, of rows that choose one of those that are summed
-# Small decompositions end before the other threads of BLAS are awake, and would wait
-# for them beside busy processes.
-on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 # penalties of the ridge classifier on codes of unit variance
 RIDGE = [0.1, 1, 10, 100, 1000]
 # reads: the input that a method takes. "gram", "kernels": Gram matrices, of linear
