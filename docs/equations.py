@@ -61,6 +61,9 @@ A = \Sigma^{1/2} U^T, \qquad x = \Sigma^{-1/2} U^T k, \qquad K = U \Sigma U^T
 &\qquad\text{whitened}
 """,
     "discriminative": r"""
+K'(x, y) = \langle x, (I + S / \rho)^{-1} y \rangle
+= K(x, y) - k_x^T H (\rho I + H K H)^{-1} H k_y
+&\qquad\text{Whitening} \\
 e_c(X) = \min_y \Big\|\hat X - \sum_{j \in c} y_j \hat D_j\Big\|_F^2 + \rho \|y\|_2^2
 &\qquad\text{ridge_residuals} \\
 \min_D \sum_i w_i \Big(\beta e_{c_i}(X_i) + \log \sum_c \exp(-\beta e_c(X_i))\Big)
