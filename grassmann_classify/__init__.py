@@ -16,7 +16,7 @@ import importlib
 _HOMES = {
     "Recipe": "clips",
     "Settings": "settings",
-    "add": "growing",
+    "add": "model",
     "fit": "model",
     "load": "model_file",
     "predict": "answers",

@@ -9,16 +9,15 @@ from grassmann_classify.options import INSTALLED, parse, split
 from grassmann_classify.words import one_line
 
 NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
-MODULES = {"add": "answer", "predict": "answer"}  # of commands
+MODULES = {"add": "predict"}  # of commands
 
 
 def main(arguments=None, prog=None):
     """Run a command with these arguments; None: those of the command line."""
-    _end_in_a_line()
     arguments = sys.argv[1:] if arguments is None else [*arguments]
     prog = prog or _name()
     options = parse(arguments, prog)
-    missing = [NEEDED[one] for one in NEEDED if importlib.util.find_spec(one) is None]
+    missing = [NEEDED[name] for name in NEEDED if not importlib.util.find_spec(name)]
     if missing:
         names = " ".join(missing)
         sys.exit(
@@ -46,24 +45,22 @@ def _name():
     return f"python -m {__package__}" if sys.argv[0].endswith(".py") else INSTALLED
 
 
-def _end_in_a_line():
-    """Let Ctrl-C end the program without a traceback, also while modules are imported."""
+def run():
+    """The command in a process of its own: Ctrl-C, SIGTERM and SIGHUP end it in a line."""
 
-    def told(kind, error, trace):
+    def say(kind, error, trace):
         if issubclass(kind, KeyboardInterrupt):
             print("stopped", file=sys.stderr)
         else:
             sys.__excepthook__(kind, error, trace)
 
-    sys.excepthook = told
+    sys.excepthook = say
     for name in ("SIGTERM", "SIGHUP"):  # else files of processes would stay in /tmp
         number = getattr(signal, name, None)
-        try:
-            if number and signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, lambda number, _: sys.exit(128 + number))
-        except ValueError:  # only the main thread may ask
-            pass
+        if number and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    main()
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -15,12 +15,18 @@ import grassmann_sc as core
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies_of
-from grassmann_classify.evaluation import end_of, evaluate, say_if_over
+from grassmann_classify.evaluation import (
+    end_of,
+    evaluate,
+    explained,
+    labelled,
+    of_class,
+    say_if_over,
+)
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_sheet_of_suspects
-from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import Table
 from grassmann_classify.words import all_in_words, plural, short, tell

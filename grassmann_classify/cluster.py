@@ -7,11 +7,11 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.building import build_all
 from grassmann_classify.compare import say_failed
+from grassmann_classify.evaluation import BECAUSE, explained
 from grassmann_classify.headers import look
 from grassmann_classify.inputs import new_clips, take_given
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
-from grassmann_classify.reasons import BECAUSE, explained
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.spreadsheets import write_rows
 from grassmann_classify.tables import Table

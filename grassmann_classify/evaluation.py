@@ -30,7 +30,6 @@ from grassmann_classify.inner_product import (
     fill,
     mean_of,
 )
-from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import (
     Outcome,
     Split,
@@ -44,6 +43,7 @@ from grassmann_classify.rows import (
 from grassmann_classify.words import duration, printable, short, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning
 
+BECAUSE = 3  # sets named as what explains another
 WORTH_SAYING = 10  # seconds to go
 LOOK = 600  # sets of a first look
 RANKED = 1000  # training sets, at most, by which candidates are ranked
@@ -393,6 +393,30 @@ def _reasons_of_wrong(outcome, label, train, test):
     found = of_class(shares, estimator.index_, places)
     of_all = [[(int(train[i]), share) for i, share in one] for one in found]
     return dict(zip(test[wrong].tolist(), of_all))
+
+
+def of_class(shares, index, places):
+    """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
+
+    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index
+    (N,): the classes of the labelled sets.
+    """
+    reasons = []
+    for indices, values, place in zip(*shares, places):
+        mine = (indices >= 0) & (index[indices] == place) & (values > 0)
+        pairs = zip(indices[mine].tolist(), values[mine].tolist())
+        reasons.append([*pairs][:BECAUSE])
+    return reasons
+
+
+def explained(names, reasons):
+    """What explains a set, in words: the labelled sets, and their shares."""
+    return "; ".join(f"{names[i]} {share:.2g}" for i, share in reasons)
+
+
+def labelled(name, label):
+    """The name of a set, with its label if that is not the folder in its name."""
+    return name if name.startswith(f"{label}/") else f"{name} ({label})"
 
 
 def shares_of(truth, predicted):

@@ -168,6 +168,24 @@ def _forget(bank, rankings):
     bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
 
 
+class Points(Rows):
+    """The rows of sets, whose directions by recipes are kept while memory allows."""
+
+    def __init__(self, collection, recipes):
+        super().__init__(collection, recipes)
+        self._kept = {}
+
+    def directions(self, name, short=False):
+        """As Rows has them."""
+        if name not in self._kept:
+            made = super().directions(name, short)
+            kept = sum(A.nbytes for pair in [*self._kept.values(), made] for A in pair)
+            if kept > MOST_BYTES:
+                self._kept.clear()
+            self._kept[name] = made
+        return self._kept[name]
+
+
 @dataclass
 class InnerProduct:
     """The mean of the inner products of candidates, best first.
@@ -181,19 +199,28 @@ class InnerProduct:
     accuracies: list
 
     def points(self, collection):
-        """What each candidate compares of the sets of a Collection with rows."""
-        rows = Rows(collection, self.recipes)
-        return [rows.points(candidate) for candidate in self.candidates]
+        """The Points of the sets of a Collection, with rows if a candidate needs them."""
+        points = Points(collection, self.recipes)
+        if all(c.kernel is None and points.is_base(c.recipe) for c in self.candidates):
+            points.collection = collection._replace(sets=None)
+        return points
 
     def gram(self, points):
         """K (n, n) of what points() gave, with K(x, x) = 1."""
-        pairs = zip(self.candidates, points)
-        return np.mean([gram_of(*pair) for pair in pairs], axis=0)
+        return self._mean(points)
 
     def cross(self, new, points):
         """K (n_new, n) of new points with others."""
-        of_all = zip(self.candidates, points, new)
-        return np.mean([gram_of(*each) for each in of_all], axis=0)
+        return self._mean(points, new)
+
+    def _mean(self, *parts):
+        # those of one recipe one after another: its directions are made once
+        order = sorted(self.candidates, key=lambda candidate: str(candidate.recipe))
+        total = 0
+        for candidate in order:
+            of_parts = [points.points(candidate) for points in parts]
+            total = total + gram_of(candidate, *of_parts)
+        return total / len(order)
 
     @classmethod
     def of(cls, candidates, bank, ranking):

@@ -5,7 +5,8 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from grassmann_classify.bank import FEW, N_GAMMAS
+from grassmann_classify.bank import FEW, N_GAMMAS, Bank
+from grassmann_classify.baseline_rows import videos_of
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Basis, Recipe, clip_names
 from grassmann_classify.finding import (
@@ -16,7 +17,6 @@ from grassmann_classify.finding import (
 )
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
-from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.options import flag_of
 from grassmann_classify.recipes import base_of, recipes_of
@@ -128,18 +128,13 @@ def read(recipe, settings, paths, out, clips):
     # a file's sets belong together: what is wrong with one is wrong with the file
     several = paths.data.is_dir() or settings.label_column
     strict = settings.strict or not (several or settings.skip)
-    keep_rows = recipe.features != GIVEN and (
-        settings.baselines
-        or settings.methods
-        or settings.kernels is not False
-        or choice_of(recipe, settings)
-    )
+    keep_rows = recipe.features != GIVEN
     by = read_by(recipe, settings)
     collection = build_all(
         clips,
         by,
         out.cache if paths.data.is_dir() and not settings.label_column else None,
-        bool(keep_rows),
+        keep_rows,
         strict,
         np.inf if settings.kernels else MOST_ROWS,
         seen=look(clips, by, strict, settings.skip),
@@ -152,6 +147,19 @@ def read(recipe, settings, paths, out, clips):
     )
     recipes = recipes_for(recipe, settings, collection)
     return inputs_for(collection, recipe, settings, recipes)
+
+
+def inputs_for(collection, recipe, settings, recipes=None):
+    """The Bank of a Collection, with videos if methods on these may run.
+
+    recipes: {name: Recipe} to choose from; None: that by which the sets were read.
+    """
+    recipe = recipe if recipes is None else base_of(recipe)
+    normalised = recipe.stack > 1 and recipe.center
+    videos = None
+    if not normalised and (settings.baselines or settings.methods):
+        videos = videos_of(collection, recipe.arma or recipe.stack)
+    return Bank(collection, recipes, settings, videos)
 
 
 def choose_kernels(settings, inputs):

@@ -1,142 +1,234 @@
-"""Learn a model from labelled sets: the function fit.
+"""A model: the compared row that answers, and the labelled sets that it keeps.
 
-The model is the best of the compared rows. It keeps what its row compares new sets
-with, its choices, and nothing that was fitted: the estimator is fitted anew whenever a
-model is made, so that a file, or more labelled sets, cannot contradict it. If its row
-does not code, it keeps a second model that does, which says why. Labels come back as
-they were given: numbers, strings or bools, all of one type.
+It keeps what its row compares new sets with, its choices, and nothing that was fitted:
+the estimator is fitted anew whenever a model is made, so that a file, or more labelled
+sets, cannot contradict it. Labels come back as they were given: numbers, strings or
+bools, all of one type.
 """
 
-import copy
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.bank import Bank
+from grassmann_classify.bank import rank_of
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method, videos_of
-from grassmann_classify.building import build_all
-from grassmann_classify.clips import (
-    Clip,
-    Recipe,
-    check_any,
-    clip_names,
-    in_both,
-    pictures_of,
-)
+from grassmann_classify.building import build_all, common_bases
+from grassmann_classify.clips import Clip, Recipe, clip_names, pictures_of, some_sets
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
+from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
-from grassmann_classify.points import Reader, of_one_type, reader_of
-from grassmann_classify.recipes import base_of, recipes_of
-from grassmann_classify.rows import (
-    ESTIMATORS,
-    LEARNED,
-    estimator_of,
-    is_coding,
-    most_telling,
-)
-from grassmann_classify.settings import (
-    Rule,
-    Settings,
-)
-from grassmann_classify.words import plural, short, to_stderr, told
-from grassmann_sc import checks, files, tuning
+from grassmann_classify.inner_product import InnerProduct
+from grassmann_classify.inputs import inputs_for, read_by, recipes_for
+from grassmann_classify.rows import LEARNED, estimator_of, is_coding, most_telling
+from grassmann_classify.settings import GIVEN, Settings
+from grassmann_classify.words import first_of, plural, short, to_stderr, told
+from grassmann_sc import checks, discriminative, files, tuning
+from grassmann_sc.baselines import hulls
 
-PARAMETERS = {  # what rows choose, or are told, of their estimators
-    "lam": Rule(float, least=0),
-    "n_neighbors": Rule(int, least=1),
-    "rule": Rule("text", optional=True),
-    "C": Rule(float, positive=True),
-    "scale": Rule("text"),
-    "positive": Rule(bool),
-    "reg": Rule(float, least=0),
-    "beta": Rule(float, least=0),
-    "p": Rule(int, least=1, optional=True),
-    "dimension": Rule(int, least=1, optional=True),
-    "reference": Rule("text"),
-    "n_angles": Rule(int, least=1, optional=True),
-    "keep": Rule(float, positive=True, optional=True),
-    "gamma": Rule(float, positive=True, optional=True),
-    "n_landmarks": Rule(int, least=1, optional=True),
-    "n_states": Rule(int, least=1),
-    "n_features": Rule(int, least=1),
-    "radii": Rule(int, least=1, many=True),
-    "size": Rule(int, least=1, many=True, optional=True),
-}
+# what rows choose, or are told, of their estimators
+PARAMETERS = "lam n_neighbors rule C scale positive reg beta p dimension reference "
+PARAMETERS += "n_angles keep gamma n_landmarks n_states n_features radii size"
+PARAMETERS = {*PARAMETERS.split()}
+
+
+@dataclass
+class Reader:
+    """How the input of an estimator is made from sets.
+
+    reads: "inner", by the InnerProduct inner; else as rows.Method has it, or the hulls
+    "affine" or "convex". p: the dimension of "subspaces". share, bound, kernel: of
+    hulls. n_blocks: how many frames a row holds, from which "videos" are made again.
+    """
+
+    reads: str
+    inner: InnerProduct | None = None
+    p: int | None = None
+    share: float | None = None
+    bound: float | None = None
+    kernel: object = None
+    n_blocks: int = 1
+
+    def points(self, collection):
+        """What is kept of sets: Points of the InnerProduct, bases, or arrays of rows."""
+        if self.reads == "inner":
+            sets = collection.sets and of_one_type(collection.sets)
+            return self.inner.points(collection._replace(sets=sets))
+        if self.reads == "subspaces":
+            return np.ascontiguousarray(collection.X[:, :, : self.p])
+        if self.reads in FEATURES:
+            features = [FEATURES[self.reads](rows) for rows in collection.sets]
+            return of_one_type(few_of(features, np.inf))
+        if self.reads != "videos":
+            return of_one_type(collection.sets)
+        videos = videos_of(collection, self.n_blocks)
+        if videos is None:
+            raise ValueError("a video needs three frames or more")
+        return of_one_type(videos)
+
+    def labelled(self, points):
+        """What the estimator learns from: a Gram matrix (n, n), or the points."""
+        if self.reads == "inner":
+            return self.inner.gram(points)
+        return self._hulls(points) if self.reads in ("affine", "convex") else points
+
+    def asked(self, new, points):
+        """What it is asked: rows of a Gram matrix (n_new, n), or the new points."""
+        if self.reads == "inner":
+            for candidate in self.inner.candidates:
+                check_rank(candidate, new)
+            return self.inner.cross(new, points)
+        return self._hulls(new, points) if self.reads in ("affine", "convex") else new
+
+    def joined(self, points, new):
+        """The points of sets, and behind them those of others."""
+        if self.reads == "inner":
+            return self.points(_joined_sets(points.collection, new.collection))
+        if self.reads == "subspaces":
+            return np.concatenate([points, new.astype(points.dtype, copy=False)])
+        return of_one_type([*points, *new])
+
+    def _hulls(self, *sets):
+        """Minus the distances of hulls."""
+        if self.reads == "convex":
+            return -hulls.convex_hull_distances(*sets, bound=self.bound)
+        options = {"share": self.share, "kernel": self.kernel}
+        return -hulls.affine_hull_distances(*sets, **options)
+
+
+def check_rank(candidate, points):
+    """ValueError unless all sets have the p directions of a linear candidate."""
+    if candidate.kernel is None and candidate.p is not None:
+        if rank_of(points.directions(candidate.recipe)[1]) < candidate.p:
+            raise ValueError(f"a set must hold p = {candidate.p} independent frames")
+
+
+def _joined_sets(first, second):
+    """A Collection of the sets of both, as those of the first are kept."""
+    spectra = None
+    if first.spectra:
+        (U, s), (V, t) = first.spectra, second.spectra
+        U = checks.joined([U, V.astype(U.dtype, copy=False)])
+        s = checks.joined([s[:, None], t[:, None].astype(s.dtype, copy=False)])[:, 0]
+        spectra = U, s
+        X = common_bases(spectra)
+    else:
+        p = min(first.X.shape[2], second.X.shape[2])
+        X = np.concatenate(
+            [A.X[:, :, :p].astype(first.X.dtype) for A in (first, second)]
+        )
+    sets = first.sets and [*first.sets, *second.sets]
+    return first._replace(X=X, sets=sets, spectra=spectra)
+
+
+def of_one_type(arrays):
+    """The arrays as a file keeps them: of the type that holds the numbers of all."""
+    dtype = np.result_type(*{array.dtype for array in arrays})
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
+def reader_of(row, n_blocks):
+    """The Reader of an Outcome."""
+    if row.inner is not None:
+        return Reader("inner", row.inner)
+    reads = row.method.reads
+    kernel = row.chosen.get("kernel")
+    if callable(reads):
+        kind = "convex" if "bound" in row.chosen else "affine"
+        choice = {name: row.chosen.get(name) for name in ("share", "bound")}
+        return Reader(kind, kernel=kernel, n_blocks=n_blocks, **choice)
+    p = row.chosen["p"] if reads == "subspaces" else None
+    return Reader(reads, p=p, n_blocks=n_blocks)
 
 
 @dataclass(repr=False)
 class Model:
     """A row of the table with its choices, fitted to N labelled sets.
 
-    recipe: how clips become subspaces; frame: the shape of raw frames, or (); method:
-    the row's name; parameters: of its estimator; reader, points: what it compares with,
-    see points.Reader; chosen: what was chosen, in words; score: the share that was
-    right in the cross-validation in which it was chosen, on `judged` sets. labels (N,);
-    names (N,) of the sets, clips (N,) of theirs, groups (N,) or None; pictures: small
-    images (N,) in uint8, None where there is none, or None; atoms: learned ones. coder:
-    the Model of the same sets that codes, where this one does not; None if it does, or
-    if no row that codes could learn the sets.
+    recipe: how clips are read; d: the length of their rows; frame: the shape of raw
+    frames, or (); method: the row's name; parameters: of its estimator; shrinkage: of
+    the whitening, or None; reader, points: what it compares with, see Reader; chosen:
+    what was chosen, in words; score: the share that was right in the cross-validation in
+    which it was chosen, on `judged` sets. labels (N,); names (N,) of the sets, clips
+    (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or
+    None; pictures: small
+    images (N,) in uint8, None where there is none, or None; atoms: learned ones.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes.
     """
 
     recipe: Recipe
+    d: int
     frame: tuple
     method: str
     parameters: dict
+    shrinkage: float | None
     reader: Reader
     points: object
     labels: np.ndarray
     names: list
     clips: list
+    digests: list | None
     groups: list | None
     chosen: str
     score: float
     judged: int
     pictures: list | None = None
     atoms: np.ndarray | None = None
-    coder: "Model | None" = None
 
     def __post_init__(self):
-        if not isinstance(self.points, np.ndarray):
-            self.points = of_one_type(self.points)
-        self.classes, place = np.unique(self.labels, return_inverse=True)
-        self.prepared = self.reader.prepared(self.points)
+        self.classes, class_index = np.unique(self.labels, return_inverse=True)
         self.estimator = self._new_estimator()
-        self.estimator.fit(self.reader.labelled(self.prepared), place)
+        samples = self.reader.labelled(self.points)
+        self.whitening = None
+        if self.shrinkage is not None and not self.codes:
+            self.whitening = discriminative.Whitening(
+                samples, class_index, self.shrinkage
+            )
+            samples = self.whitening.K_dd
+        self.estimator.fit(samples, class_index)
         self.left_out = None
-        if is_coding(self.method):
-            of_set = [
-                None if of is None else np.array(of) for of in (self.groups, self.clips)
+        if self.codes:
+            owners = [
+                None if names is None else np.array(names)
+                for names in (self.groups, self.clips)
             ]
-            kept, _ = kept_together(self.labels, *of_set, everything(len(place)))
+            kept, _ = kept_together(self.labels, *owners, everything(len(self.labels)))
             self.left_out = self.estimator.left_out_scores(kept)
 
     def _new_estimator(self):
-        found = estimator_of(self.method, EVERY_ESTIMATOR)
-        found.set_params(**self.parameters)
+        estimator = estimator_of(self.method, EVERY_ESTIMATOR)
+        estimator.set_params(**self.parameters)
+        if self.codes:  # it whitens by itself, and its left-out scores in folds
+            estimator.set_params(shrinkage=self.shrinkage)
         if self.atoms is not None:  # learned before: they stay
-            found[0].set_params(
+            estimator[0].set_params(
                 init=self.atoms, n_atoms=len(self.atoms), max_iter=0, lam_scale=None
             )
-        return found
+        return estimator
 
     @property
-    def coding(self):
-        """The Model that says why: this one if its row codes, else its coder."""
-        return self if is_coding(self.method) else self.coder
+    def codes(self):
+        """Does its row code over the labelled sets, so that it gives reasons?"""
+        return is_coding(self.method)
 
-    def asked(self, points):
-        """What the estimator is asked of new points, as the reader makes them."""
-        return self.reader.asked(self.reader.prepared(points), self.prepared)
+    def queries(self, collection):
+        """What the estimator is asked of the sets of a Collection."""
+        return self.queries_of(self.reader.points(collection))
+
+    def queries_of(self, points):
+        """What the estimator is asked of points."""
+        queries = self.reader.asked(points, self.points)
+        if self.whitening is not None:
+            queries = self.whitening.transform(queries, np.ones(len(queries)))
+        return queries
 
     @property
     def shape(self):
         """d and the least p of the subspaces of new sets, and the size of their frames."""
-        p = self.reader.takes_subspaces and self.reader.p or 1
-        return self.reader.length(self.points), p, self.frame
+        return self.d, self.reader.p or 1, self.frame
 
     def described(self):
         """What answers, how it was chosen, and on which sets, in words."""
@@ -159,90 +251,142 @@ def everything(n):
     return tuning.Split(np.arange(n), np.arange(0))
 
 
-def learn(collection, inputs, recipe, settings, clips=(), end=None):
-    """The Model of the row that answers, rows.most_telling, on all sets of a Collection.
+def fit(sets, labels, groups=None, *, recipe=None, settings=None):
+    """The Model learned from n sets of frames with labels (n,).
 
-    Its coder is the best row that codes, of plain subspaces if none is asked for. clips:
-    those of the sets, of which the Model keeps small images. end: of the search, as
-    evaluate has it.
+    sets: arrays (n_frames, height, width) or (n_frames, d).
+    labels: numbers, strings or bools, all of one type, of two classes or more; answers
+    are of that type. groups (n,): any hashables; sets of one group stay together in
+    cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
+    command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
+    candidate parameters. The best row that codes answers, others only if methods name
+    them.
+    """
+    fixed = recipe is not None
+    recipe = recipe if fixed else Recipe()
+    settings = Settings() if settings is None else settings
+    for name, value, kind in (
+        ("recipe", recipe, Recipe),
+        ("settings", settings, Settings),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+    checks.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    check_classes(labels)
+    clips = clips_of("set", sets, labels, groups)
+    if fixed:
+        choice = {"features": [recipe.features], "center": recipe.center}
+        settings = replace(settings, stack=[recipe.stack], **choice)
+    by = read_by(recipe, settings)
+    collection = build_all(clips, by, keep_rows=True, strict=True)
+    recipes = recipes_for(recipe, settings, collection)
+    bank = inputs_for(collection, recipe, settings, recipes)
+    return learn(bank, by, settings, clips)
+
+
+def learn(bank, recipe, settings, clips=(), end=None):
+    """The Model of the best row, on all sets of a Bank, which were read by a Recipe.
+
+    The row codes, unless settings.methods names rows. clips: those of the sets, of which
+    the Model keeps small images. end: of the search, as evaluate has it.
     """
     end = end_of(settings) if end is None else end
+    collection = bank.collection
     n = len(collection.label)
     label = files.labels_to_keep(collection.label, n, "sets")
-    place = np.unique(label, return_inverse=True)[1]
+    class_index = np.unique(label, return_inverse=True)[1]
     split = everything(n)
     (group,) = say_kept_together(collection, [split])
-    data = inputs, place, group, split
-    rows, failed = _succeeded(*data, settings, end)
-    if not rows:
-        raise ValueError(f"all rows failed: {failed}")
-    best = rows[most_telling({name: row.shares for name, row in rows.items()})]
-    coder = None
-    if not is_coding(best.method.name):
-        coding = {name: row for name, row in rows.items() if is_coding(name)}
-        if not coding:
-            asked = copy.copy(settings)
-            asked.methods = [name for name in ESTIMATORS if is_coding(name)][:2]
-            asked.kernels = False
-            coding, _ = _succeeded(*data, asked, end)
-        if coding:
-            first = most_telling({name: row.shares for name, row in coding.items()})
-            coder = model_of(coding[first], *_by(coding[first], inputs, recipe))
-    say_if_over(settings, end)
-    collection, recipe = _by(best, inputs, recipe)
-    pictures = pictures_of(collection.names, collection.clip, clips, recipe.key)
-    return model_of(best, collection, recipe, pictures, coder)
-
-
-def _succeeded(inputs, place, group, split, settings, end):
-    """({name: Outcome of its row}, why the last of the others failed)."""
-    found = {}
+    rows = {}
     failed = None
-    asked = every_method(inputs), settings
-    # one candidate, not whitened: that is what a reader reads
-    how = {"end": end, "most": 1, "shrinkage": [None]}
-    for row in evaluate(inputs, place, group, *split, *asked, **how):
+    asked = every_method(bank), settings
+    for row in evaluate(bank, class_index, group, *split, *asked, end=end):
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
-            found[row.method.name] = row
+            rows[row.method.name] = row
         failed = row.failed or failed
-    return found, failed
+    say_if_over(settings, end)
+    row = _row_that_answers(rows, failed, settings.methods is not None)
+    name = row.chosen.get("recipe")
+    if row.inner is None and name is not None:
+        collection = bank.by(name)
+        recipe = bank.recipes[name]
+    pictures = pictures_of(collection.names, collection.clip, clips, recipe.key)
+    return model_of(row, collection, recipe, pictures)
 
 
-def _by(row, inputs, recipe):
-    """(The Collection, its Recipe) of the recipe that a row chose, else this one."""
-    chosen = row.chosen.get("recipe")
-    if chosen is None:
-        return inputs.collection, recipe
-    return inputs.by(chosen), inputs.recipes[chosen]
+def _row_that_answers(rows, failed, is_named):
+    """Of the Outcomes of rows the best that codes; of rows that were named any.
+
+    It says so if a row that does not code is better than chance explains. failed: why
+    another row failed.
+    """
+    shares = {name: row.shares for name, row in rows.items()}
+    coding = {name: shares[name] for name in rows if is_coding(name)}
+    if not rows:
+        raise ValueError(f"all rows failed: {failed}")
+    if is_named:
+        return rows[most_telling(shares)]
+    if not coding:
+        raise ValueError(
+            f"no row that codes could learn the sets: {failed}; --methods names others"
+        )
+    first = rows[most_telling(coding)]
+    best = max(rows.values(), key=lambda row: row.score)
+    if first.method.name not in tuning.alike(shares, tuning.ALIKE):
+        to_stderr(
+            f"{short(best.method.name)} is right more often than {short(first.method.name)} "
+            f"by more than chance explains, {100 * best.score:.1f} % and "
+            f"{100 * first.score:.1f} %, but gives no reasons: --methods lets it answer"
+        )
+    return first
 
 
-def model_of(row, collection, recipe, pictures=None, coder=None):
-    """The Model of a search.Outcome, learned from all sets of a Collection."""
-    reader = reader_of(row.method, row.chosen, recipe.arma or recipe.stack)
+def model_of(row, collection, recipe, pictures=None):
+    """The Model of an Outcome, learned from all sets of a Collection."""
+    reader = reader_of(row, recipe.arma or recipe.stack)
     parameters, atoms = _parameters_of(row)
     n = len(collection.label)
     names = collection.names
     group = collection.group
     return Model(
         recipe,
+        collection.X.shape[1],
         tuple(collection.frame),
         row.method.name,
         parameters,
+        row.chosen.get("shrinkage"),
         reader,
         reader.points(collection),
         files.labels_to_keep(collection.label, n, "sets"),
         [*names],
         clip_names(names, collection.clip),
+        digests_of(collection, recipe),
         None if group is None else [*map(str, group)],
         told(row.chosen),
         float(row.score),
         n,
         pictures,
         atoms,
-        coder,
     )
+
+
+def digests_of(collection, recipe):
+    """Hashes (n,) of the rows of sets, or of subspaces that were given.
+
+    None where the rows are not in memory.
+    """
+    points = collection.X if recipe.features == GIVEN else collection.sets
+    if points is None:
+        return None
+    return [
+        hashlib.blake2b(
+            np.ascontiguousarray(rows).tobytes(), digest_size=16
+        ).hexdigest()
+        for rows in points
+    ]
 
 
 def _parameters_of(row):
@@ -261,50 +405,18 @@ def _parameters_of(row):
     return chosen, learned.components_
 
 
-def fit(sets, labels, groups=None, *, recipe=None, settings=None):
-    """The Model learned from n sets of frames with labels (n,).
-
-    sets: arrays (n_frames, height, width) or (n_frames, d).
-    labels: numbers, strings or bools, all of one type, of two classes or more; answers
-    are of that type. groups (n,): any hashables; sets of one group stay together in
-    cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
-    command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
-    candidate parameters.
-    """
-    fixed = recipe is not None
-    recipe = recipe if fixed else Recipe()
-    settings = Settings() if settings is None else settings
-    for name, value, kind in (
-        ("recipe", recipe, Recipe),
-        ("settings", settings, Settings),
-    ):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
-    checks.check_sequence(sets, "sets", "arrays of frames")
-    labels = files.labels_to_keep(labels, len(sets), "sets")
-    check_classes(labels)
-    clips = clips_of("set", sets, labels, groups)
-    collection = build_all(clips, recipe, keep_rows=True, strict=True)
-    recipes = None
-    if not fixed:
-        lengths = [*map(len, collection.sets)]
-        recipes = recipes_of(recipe, collection.frame, lengths)
-    inputs = inputs_for(collection, recipe, settings, recipes)
-    return learn(collection, inputs, recipe, settings, clips)
-
-
 def clips_of(name, sets, labels, groups):
     """The Clips of arrays of frames; groups are named by their strings."""
     if groups is None:
         groups = [None] * len(sets)
     else:
-        known, number = core.check_labels(groups, len(sets), "groups", "sets")
-        unknown = [one for one in known.tolist() if one is None or one != one]
-        if unknown:
+        distinct, number = core.check_labels(groups, len(sets), "groups", "sets")
+        unnamed = [name for name in distinct.tolist() if name is None or name != name]
+        if unnamed:
             raise ValueError(
-                f"groups must name a group for every set, got {unknown[0]}"
+                f"groups must name a group for every set, got {unnamed[0]}"
             )
-        groups = [str(known[i]) for i in number]
+        groups = [str(distinct[i]) for i in number]
     return [
         Clip(f"{name} {i}", label, group, [np.asarray(rows)])
         for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
@@ -319,53 +431,107 @@ def check_model(model):
         )
 
 
-def build_both(model, clips, cache=None, strict=False):
-    """(The Collection of clips for a model, that for its coder).
-
-    The second is None without a coder, or if it can take none of the clips.
-    """
-    collection = build_new(model, clips, cache, strict)
-    coder = model.coder
-    if coder is None:
-        return collection, None
-    has_rows = coder.reader.takes_subspaces or collection.sets is not None
-    high = collection.X.shape[2] >= coder.shape[1]
-    if coder.recipe == model.recipe and has_rows and high:
-        return collection, collection
-    try:
-        return collection, build_new(coder, clips, cache, strict)
-    except ValueError as error:
-        if strict:
-            raise
-        to_stderr(f"no clip can be coded: {error}")
-        return collection, None
-
-
-def build_to_add(model, clips, cache=None, strict=False):
-    """build_both of the clips that the model and its coder can take; ValueError if none."""
-    collection, to_code = build_both(model, clips, cache, strict)
-    if model.coder is not None:
-        if to_code is None:
-            raise ValueError(f"clips must be those that {model.coder.method} can take")
-        collection, to_code = in_both(collection, to_code)
-        check_any(collection.names, collection.unread)
-    return collection, to_code
-
-
 def build_new(model, clips, cache=None, strict=False):
     """The Collection of clips without labels, by the recipe of a model."""
-    keep_rows = not model.reader.takes_subspaces
+    keep_rows = model.recipe.features != GIVEN
     return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
 
 
-def inputs_for(collection, recipe, settings, recipes=None):
-    """The Bank of a Collection, with videos if methods on these may run.
+def add(model, sets, labels, groups=None):
+    """The Model that has learned more labelled sets too, also of new classes.
 
-    recipes: {name: Recipe} to choose from; None: that by which the sets were read.
+    Nothing is chosen again: its answers are those of a model that the same choices make
+    of all sets. Sets that it has already are passed over, with a warning; sets with a
+    group that it has are of that group. Atoms must not have been learned. sets, labels,
+    groups: as in fit; the labels are of the same type. The model is not changed.
+    ValueError if it has a set under another label.
     """
-    recipe = recipe if recipes is None else base_of(recipe)
-    normalised = recipe.stack > 1 and recipe.center
-    videos = None
-    if not normalised and (settings.baselines or settings.methods):
-        videos = videos_of(collection, recipe.arma or recipe.stack)
-    return Bank(collection, recipes, settings, videos)
+    check_model(model)
+    checks.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    clips = clips_of("added set", sets, labels, groups)
+    return more(model, build_new(model, clips, strict=True), clips)
+
+
+def more(model, collection, clips):
+    """The Model that has learned the sets of a Collection too, built from these clips."""
+    if model.atoms is not None:
+        raise ValueError(
+            f"model must be of a row without learned atoms, got {model.method}"
+        )
+    labels = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    if labels.dtype.kind != model.labels.dtype.kind:
+        raise TypeError(
+            f"labels must be of the type of the model's, as {model.classes[0]!r}, got "
+            f"{labels[0]!r}"
+        )
+    digests = model.digests and digests_of(collection, model.recipe)
+    digests = digests or [None] * len(labels)
+    new = _new_sets(model, digests, labels, collection.names)
+    points = model.reader.points(some_sets(collection, new))
+    pictures = model.pictures
+    if pictures is not None:
+        key = model.recipe.key
+        asked = collection.names, collection.clip, clips, key, new
+        pictures = [*pictures, *pictures_of(*asked)]
+    groups = None
+    if model.groups is not None and collection.group is not None:
+        groups = [*model.groups, *(str(collection.group[i]) for i in new)]
+    elif model.groups is not None or collection.group is not None:
+        which = "added" if collection.group is None else "first"
+        core.warn(f"groups are passed over: the {which} sets have none")
+    names, owners = _names_apart(model, collection, new)
+    return replace(
+        model,
+        points=model.reader.joined(model.points, points),
+        labels=np.concatenate([model.labels, labels[new]]),
+        names=[*model.names, *names],
+        clips=[*model.clips, *owners],
+        digests=model.digests and [*model.digests, *(digests[i] for i in new)],
+        groups=groups,
+        pictures=pictures,
+    )
+
+
+def _new_sets(model, digests, labels, names):
+    """Indices of the sets that the Model has not yet; warns of the others.
+
+    ValueError if it has one under another label.
+    """
+    place = {digest: i for i, digest in enumerate(model.digests or [])}
+    again = {j: place[digest] for j, digest in enumerate(digests) if digest in place}
+    for j, i in again.items():
+        if labels[j] != model.labels[i]:
+            raise ValueError(
+                f"{names[j]} is labelled {labels[j]}, and the model has it as "
+                f"{model.names[i]}, labelled {model.labels[i]}: a model keeps its labels, "
+                "learn a new one"
+            )
+    if again:
+        listed = first_of([names[j] for j in again], ", ")
+        core.warn(f"passed over {len(again)} that the model has already: {listed}")
+    new = [j for j in range(len(names)) if j not in again]
+    if not new:
+        raise ValueError(
+            f"sets must hold one that the model has not already, got {len(names)} that it "
+            "has"
+        )
+    return new
+
+
+def _names_apart(model, collection, new):
+    """Names of new sets and of their clips, others than those that the Model has."""
+    taken = {*model.clips}
+    apart = {}
+    whose = clip_names(collection.names, collection.clip)
+    names = []
+    for i in new:
+        clip = whose[i]
+        if clip not in apart:
+            k = 2
+            apart[clip] = clip
+            while apart[clip] in taken:
+                apart[clip] = f"{clip} ({k})"
+                k += 1
+        names.append(apart[clip] + collection.names[i][len(clip) :])
+    return names, [apart[whose[i]] for i in new]

@@ -14,10 +14,16 @@ from PIL import Image
 import grassmann_sc as core
 from grassmann_classify.clips import films_of, strip
 from grassmann_classify.evaluation import all_answers, successes
-from grassmann_classify.reasons import UNLIKE, differs
 from grassmann_classify.rows import slug
 from grassmann_classify.tables import compared
-from grassmann_classify.words import all_in_words, plural, printable, short, to_stderr
+from grassmann_classify.words import (
+    UNLIKE,
+    all_in_words,
+    plural,
+    printable,
+    short,
+    to_stderr,
+)
 from grassmann_sc import plots
 
 PICTURED_ATOMS = 40
@@ -219,7 +225,6 @@ def save_sheet_of_answers(out, paths, model, new, collection, found, possible):
     """
     if model.pictures is None or found.ahead is None or not len(found.names):
         return {}
-    # those that the model that codes cannot take, whose ahead is NaN, come last
     order = np.argsort(found.ahead, kind="stable")[:PICTURED]
     place = {name: i for i, name in enumerate(collection.names)}
     first = [place[found.names[i]] for i in order]
@@ -233,14 +238,12 @@ def save_sheet_of_answers(out, paths, model, new, collection, found, possible):
         ]
 
     rows = []
-    differ = differs(found)
     for i, image in zip(order, images):
         if image is None:
             continue
         own, other = found.reasons[i]
         words = f"{called(found.labels[i])}\n{caption(found.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
-        words += f"\nby coding {called(found.coded[i])}" * differ[i]
         parts = part(found.labels[i], own), part(found.runner_up[i], other)
         rows.append(row_of(image, words, *parts))
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"

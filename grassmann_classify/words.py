@@ -12,6 +12,7 @@ import unicodedata
 import warnings
 from contextlib import contextmanager
 
+UNLIKE = "unlike all classes"  # a clip that no class fits
 MOST_NAMED = 5  # clips, or sizes, in a message
 
 

@@ -1,272 +1,504 @@
-"""What is told of an answer does not depend on which row gives it."""
+"""The best row that codes answers, by reasons of the right clips, and rules out classes."""
 
-import json
-from dataclasses import replace
+import csv
+import re
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_classify import (
-    Recipe,
-    Settings,
-    add,
-    fit,
-    load,
-    next_labels,
-    predict,
-    save,
-)
+from grassmann_classify import Recipe, Settings, fit, load, predict
 from grassmann_classify.__main__ import main
-from grassmann_classify.model import build_new, build_to_add, clips_of
-from grassmann_classify.reasons import differs, possible_classes
-from grassmann_classify.rows import most_telling
-from grassmann_sc import files
-from grassmann_sc.estimators import CodingClassifier
+from grassmann_classify.answers import Answers, possible_classes
+from grassmann_classify.bank import Bank
+from grassmann_classify.clips import Collection
+from grassmann_classify.evaluation import (
+    BECAUSE,
+    explained,
+    labelled,
+    of_class,
+    run_splits,
+)
+from grassmann_classify.model import build_new, clips_of
+from grassmann_classify.rows import methods
+from grassmann_classify.words import UNLIKE
+from grassmann_sc import calibration, discriminative, estimators
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
+NAMES = np.array(["ape", "bee", "cat"])
+PLACE = np.random.default_rng(1).permutation(np.arange(27) % 3)
+CODING = ["gSC, labelled", "gLC, labelled", "kgSC, labelled", "kgLC, labelled"]
 
-def image_sets(n=24, noise=0.6, seed=0):
-    """Sets of six frames in R^12 of three classes, each near a plane; their labels."""
+
+def noisy(place, d=12, noise=0.5, seed=0):
+    """Sets of six frames in R^12 near a plane of their class."""
     rng = np.random.default_rng(seed)
-    label = np.arange(n) % 3
-    looks = np.random.default_rng(0).standard_normal((3, 2, 12))
+    planes = rng.standard_normal((3, 2, d))
     return [
-        3 * looks[c][0]
-        + rng.standard_normal((6, 2)) @ looks[c]
-        + noise * rng.standard_normal((6, 12))
-        for c in label
-    ], np.array(["ape", "bee", "cat"])[label]
-
-
-def learned(*methods, **more):
-    sets, labels = image_sets()
-    usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
-    settings = Settings(methods=[*methods], **usual | more)
-    return fit(sets, labels, recipe=Recipe(4, fewer=True), settings=settings)
-
-
-# ----------------------------------------------------------------------- which row
-
-
-RIGHT = [1, 1, 1, 1, 1, 1, 0, 1]
-LESS = [1, 1, 1, 1, 0, 1, 1, 0]  # by one set of eight, which may be chance
-
-
-@pytest.mark.parametrize(
-    "shares, expected",
-    [
-        ({"frames: SVM": RIGHT, "gLC, labelled sets as atoms": RIGHT}, "gLC"),
-        ({"nearest subspace": RIGHT, "SVM on": RIGHT}, "nearest"),
-        ({"gSC, 4 learned atoms, ridge": [0] * 8, "SVM on": RIGHT}, "SVM"),
-        ({"SVM on": [1] * 8, "gSC, labelled sets as atoms": [0] * 8}, "SVM"),
-        (
-            {"SVM on": RIGHT, "kgSC, labelled": LESS[::-1], "gSC, labelled": RIGHT},
-            "gSC",
-        ),
-        ({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, "a"),
-        ({"a": [np.nan, 1], "gSC, labelled": [1, np.nan], "b": [1, 1]}, None),
-    ],
-)
-def test_of_rows_within_chance_of_the_best_the_best_that_codes_answers(
-    shares, expected
-):
-    if expected is None:
-        with pytest.raises(ValueError, match="a set that all candidates were asked"):
-            most_telling(shares)
-    else:
-        assert most_telling(shares).startswith(expected)
-
-
-def test_a_row_that_codes_answers_only_within_chance():
-    """Half a standard error of the difference, as in the search."""
-    rng = np.random.default_rng(0)
-    best = (rng.random(400) < 0.9).astype(float)
-    for lost, within in ((0, True), (2, False), (40, False)):
-        coding = best.copy()
-        coding[np.flatnonzero(best)[:lost]] = 0
-        shares = {"SVM": best, "gSC, labelled sets": coding}
-        assert (most_telling(shares) != "SVM") == within
-
-
-# --------------------------------------------------------------- the model that codes
-
-
-def test_the_model_that_codes_changes_no_choice_and_no_label():
-    """A row with a dictionary takes the p that gSC found best, if that is asked for."""
-    sets, _ = image_sets(30, seed=1)
-    alone = learned("gSC, labelled", p=[1, 2])
-    for name in ("mean frame", "DCC", "gSC, 4 learned"):
-        model = learned(name, p=[1, 2], atoms=4, iterations=1)
-        assert model.coder.method in (alone.method, "gLC, labelled sets as atoms")
-        found = predict(model, sets)
-        by_codes = predict(model.coder, sets)
-        assert np.array_equal(found.p_values, by_codes.p_values)
-        assert np.array_equal(found.known, by_codes.known)
-        assert found.coded.tolist() == by_codes.labels.tolist()
-        queries = model.estimator.predict(model.asked(points_of(model, sets)))
-        assert found.labels.tolist() == model.classes[queries].tolist()
-
-
-def points_of(model, sets):
-    labels = ["?"] * len(sets)
-    made = build_new(model, clips_of("set", sets, labels, None))
-    return model.reader.points(made)
-
-
-def test_a_clip_that_cannot_be_coded_has_a_label_alone():
-    model = learned("mean frame")
-    sets, labels = image_sets(6, seed=2)
-    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
-    found = predict(model, [sets[0], flat, *sets[1:]])
-    whole = predict(model, sets)
-    assert found.names == [f"set {i}" for i in range(7)] and not found.failed
-    assert found.labels[1] in model.classes and found.coded[1] is None
-    assert np.isnan(found.p_values[1]).all() and np.isnan(found.known[1])
-    assert np.isnan(found.ahead[1]) and found.because[1] == found.instead[1] == ""
-    others = [0, *range(2, 7)]
-    assert possible_classes(found, 0.9)[1] == "" and not differs(found)[1]
-    assert np.array_equal(found.p_values[others], whole.p_values)
-    assert found.because[others].tolist() == whole.because.tolist()
-    only = predict(model, [flat])
-    assert only.labels.tolist() == [found.labels[1]] and np.isnan(only.known).all()
-
-
-def test_a_model_of_before_answers_without_reasons(tmp_path):
-    """Its file has no coder; a file of now must have both parts of it, or none."""
-    model = learned("SVM on the projection")
-    path = tmp_path / "model.npz"
-    save(path, model)
-    with np.load(path) as file:
-        arrays = {one: file[one] for one in file if one not in ("format", "version")}
-    content = json.loads(str(arrays["model"]))
-    coder = content.pop("coder")
-    sets, _ = image_sets(6, seed=2)
-    bases = arrays.pop("coder_bases")
-    arrays["model"] = files.as_json(content)
-    files.write_arrays(path, "model", arrays)
-    found = predict(load(path), sets)
-    assert found.labels.tolist() == predict(model, sets).labels.tolist()
-    assert found.p_values is None and set(found.because) == {""}
-    assert possible_classes(found, 0.9) == [""] * 6
-    other = {**coder, "method": "SVM on the projection kernel", "parameters": {}}
-    for content_of, more, message in (
-        (coder, {}, "must hold bases"),
-        (None, {"coder_bases": bases}, "coder must be there for bases"),
-        (other, {"coder_bases": bases}, "coder must be of a row that codes"),
-        (coder, {"coder_bases": bases[1:]}, "must fit the other parts"),
-        (coder, {"coder_bases": 2 * bases}, "bases must have orthonormal"),
-    ):
-        parts = {"model": files.as_json({**content, "coder": content_of})}
-        files.write_arrays(path, "model", {**arrays, **parts, **more})
-        with pytest.raises(ValueError, match=f"damaged or another file: .*{message}"):
-            load(path)
-
-
-def test_the_model_that_codes_may_read_clips_by_another_recipe(tmp_path):
-    """Kept and grown as well; a clip that one of both cannot take is not learned."""
-    sets, labels = image_sets(30)
-    row = learned("mean frame")
-    settings = Settings(methods=["gsc"], p=[2], lam=[0.1], kernels=False)
-    recipe = Recipe(2, center=True)
-    coder = fit(sets[:24], labels[:24], recipe=recipe, settings=settings)
-    model = replace(row, coder=replace(coder, pictures=None))
-    save(tmp_path / "model.npz", model)
-    grown = add(load(tmp_path / "model.npz"), sets[24:], labels[24:])
-    for one, by_codes in ((model, coder), (grown, grown.coder)):
-        found = predict(one, sets)
-        expected = predict(by_codes, sets)
-        assert np.array_equal(found.p_values, expected.p_values)
-        assert found.coded.tolist() == expected.labels.tolist()
-    assert grown.coder.recipe == recipe and len(grown.coder.labels) == 30
-    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
-    clips = clips_of("set", [sets[0], flat, sets[1]], [*labels[:2], labels[1]], None)
-    for made in build_to_add(model, clips):
-        assert made.names == ["set 0", "set 2"] and [*made.unread] == ["set 1"]
-    with pytest.raises(ValueError, match="clips must be those that gSC, labelled"):
-        build_to_add(model, clips[1:2])
-    assert predict(model, [flat]).label_next.tolist() == [0]
-
-
-def test_both_models_learn_more():
-    sets, labels = image_sets(30)
-    model = learned("mean and standard")
-    grown = add(model, sets[24:], labels[24:])
-    assert len(grown.coder.labels) == len(grown.labels) == 30
-    assert grown.coder.names == grown.names
-    K = core.projection_kernel(grown.coder.points)
-    assert np.allclose(K, grown.coder.estimator.gram_)
-    assert len(model.coder.labels) == 24
-
-
-# --------------------------------------------------------------------- what to label next
-
-
-def by_hand(rows, sure):
-    """Ranks by a plain loop."""
-    n = len(rows)
-    square = np.array([[((a - b) ** 2).sum() for b in rows] for a in rows])
-    unit = np.median([square[i, j] for i in range(n) for j in range(i)])
-    taken = []
-    while len(taken) < n:
-        worth = {}
-        for i in {*range(n)} - {*taken}:
-            far = min([1.0, *(square[i, j] / unit for j in taken)])
-            worth[i] = max(1 - sure[i], 1e-6) * max(far, 1e-6)
-        taken.append(max(sorted(worth, key=lambda i: sure[i]), key=worth.get))
-    return [taken.index(i) + 1 for i in range(n)]
-
-
-def test_ranks_are_those_of_a_plain_loop():
-    rng = np.random.default_rng(0)
-    for n in (2, 3, 9, 30):
-        rows = rng.random((n, 5))
-        sure = rng.uniform(-1, 1, n)
-        assert next_labels.ranks(rows, sure).tolist() == by_hand(rows, sure)
-    assert next_labels.ranks(np.ones((1, 4)), np.array([2.0])).tolist() == [1]
-    assert next_labels.ranks(np.ones((3, 4)), np.array([0.2, 0.1, 0.3])).tolist() == [
-        2,
-        1,
-        3,
+        rng.standard_normal((6, 2)) @ planes[c] + noise * rng.standard_normal((6, d))
+        for c in place
     ]
 
 
-def test_of_nearly_the_same_clips_one_comes_early(monkeypatch):
-    """The others of its heap come behind what is surer, but elsewhere."""
-    rng = np.random.default_rng(1)
-    heaps = rng.random((4, 6))[np.arange(20) % 4]
-    rows = heaps + 1e-4 * rng.random((20, 6))
-    sure = np.select([np.arange(20) % 4 == c for c in range(4)], [-0.5, 0.1, 0.5, 0.9])
-    order = np.argsort(next_labels.ranks(rows, sure))
-    assert sorted(order[:4] % 4) == [0, 1, 2, 3] and order[0] % 4 == 0
-    monkeypatch.setattr(next_labels, "MOST", 5)
-    few = next_labels.ranks(rows, sure)
-    assert sorted(few) == [*range(1, 21)]
-    assert (sure[np.argsort(few)[5:]][1:] >= sure[np.argsort(few)[5:]][:-1]).all()
+def rings(place, seed=0):
+    """Sets of six frames near circles in one plane of R^4: the radius is that of a class."""
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0, 2 * np.pi, (len(place), 6))
+    circles = np.stack([np.cos(angles), np.sin(angles), 0 * angles, 0 * angles], -1)
+    radii = np.array([1.0, 2.5, 4.0])[place]
+    return [
+        *(radii[:, None, None] * circles + 0.3 * rng.standard_normal(circles.shape))
+    ]
 
 
-@pytest.mark.parametrize("name", ["gSC, labelled", "mean frame"])
-def test_answers_rank_what_to_label_next(name):
-    model = learned(name)
-    sets, _ = image_sets(12, seed=3, noise=1.0)
-    rng = np.random.default_rng(4)
-    sets[7] = rng.standard_normal((6, 12))
-    flat = np.repeat(sets[0].mean(axis=0)[None], 6, axis=0)
-    found = predict(model, [*sets, flat][: 12 + (name == "mean frame")])
-    of_coded = found.label_next[:12]
-    if name == "mean frame":
-        assert sorted(of_coded) == [*range(1, 13)] and found.label_next[12] == 0
-    first = found.label_next.tolist().index(1)
-    sure = np.where(found.known <= 0.1, np.minimum(found.ahead, 0), found.ahead)
-    assert found.known[7] <= 0.1 and found.ahead[7] > 0
-    rows = model.coding.asked(points_of(model.coding, sets))
-    assert of_coded[:12].tolist() == next_labels.ranks(rows, sure[:12]).tolist()
-    assert sure[first] == np.nanmin(sure) and sure[first] <= 0
+SETS = noisy(PLACE)
+RINGS = rings(PLACE)
+LABELLED = np.arange(15)
+NEW = np.arange(15, 27)
+
+
+def sets_for(name):
+    """For rows in a kernel's space sets that no subspace of the frames' own tells apart."""
+    return RINGS if "kernel" in name or name[0] == "k" else SETS
+
+
+def fitted(name, some=LABELLED, sets=None, **more):
+    sets = sets_for(name) if sets is None else sets
+    usual = {"p": [2], "lam": [0.01], "neighbors": [7], "C": [1.0]}
+    chosen = [sets[i] for i in some], NAMES[PLACE[some]]
+    recipe = Recipe(2, fewer=True)
+    return fit(
+        *chosen, recipe=recipe, settings=Settings(methods=[name], **usual | more)
+    )
+
+
+# ------------------------------------------------------------------------- which row
+
+
+def test_the_best_row_that_codes_answers_and_another_only_if_it_is_named(capsys):
+    sets = noisy(PLACE, noise=0.01)
+    labels = NAMES[PLACE]
+    usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
+    best = fit(sets, labels, settings=Settings(**usual))
+    assert best.codes and best.score == 1
+    capsys.readouterr()
+    named = fit(sets, labels, settings=Settings(methods=["mean"], **usual))
+    assert named.method.startswith("mean") and not named.codes
+    found = predict(named, sets[:3])
+    assert found.labels.tolist() == labels[:3].tolist()
+    assert found.p_values is found.p_any is found.because is found.reasons is None
+    assert possible_classes(found, 0.9) == [""] * 3
+
+
+def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(capsys):
+    """The frames lie everywhere; their mean tells the class."""
+    rng = np.random.default_rng(0)
+    label = np.arange(60) % 3
+    sets = [
+        np.hstack([np.eye(3)[[c] * 6], 9 * rng.standard_normal((6, 40))]) for c in label
+    ]
+    usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
+    model = fit(sets, NAMES[label], recipe=Recipe(2), settings=Settings(**usual))
+    said = capsys.readouterr().err
+    assert model.codes
+    pattern = (
+        r"is right more often than .* by more than chance explains, ([\d.]+) % and "
+    )
+    first, second = re.search(pattern + r"([\d.]+) %, but gives no", said).groups()
+    assert float(first) > float(second) == round(100 * model.score, 1)
+
+
+# ------------------------------------------------------------------------ by definition
+
+
+def shares_of(codes, K_dd, K_xd, index, rule):
+    """{(query, atom): share} of the atoms in the codes, by the definition."""
+    found = {}
+    for i, y in enumerate(codes):
+        for j in np.flatnonzero(y):
+            mine = [m for m in range(len(y)) if index[m] == index[j]]
+            if rule == "residual":
+                inner = sum(K_dd[j, m] * y[m] for m in mine)
+                found[i, j] = y[j] * (2 * K_xd[i, j] - inner)
+            elif rule == "sum" or y[j] == max(y[m] for m in mine):
+                found[i, j] = y[j]
+    return found
+
+
+@pytest.mark.parametrize("rule", ["residual", "sum", "max"])
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_reasons_are_the_largest_positive_shares_of_the_class(coding, rule):
+    """By a plain loop, for every class; some shares are negative, some classes have none."""
+    X = core.random_subspaces(30, 8, 2, rng=0)
+    index = np.arange(18) % 3
+    how = {"lam": 0.05, "n_neighbors": 9, "rule": rule, "calibrate": False}
+    model = estimators.CodingClassifier(coding, **how).fit(X[:18], index)
+    K_dd = core.projection_kernel(X[:18])
+    K_xd = core.projection_kernel(X[18:], X[:18])
+    by_hand = shares_of(model.transform(X[18:]), K_dd, K_xd, index, rule)
+    numbers = set()
+    for c in range(3):
+        found = of_class(model.explain(X[18:]), index, np.full(12, c))
+        assert len(found) == 12
+        for i, reasons in enumerate(found):
+            mine = {
+                j: share
+                for (query, j), share in by_hand.items()
+                if query == i and index[j] == c and share > 0
+            }
+            order = sorted(mine, key=mine.get, reverse=True)[:BECAUSE]
+            assert [j for j, _ in reasons] == order
+            assert [share for _, share in reasons] == pytest.approx(
+                [mine[j] for j in order], rel=1e-9
+            )
+            numbers.add(len(reasons))
+    assert max(numbers) == (1 if rule == "max" else BECAUSE)
+    if coding == "local" and rule == "residual":
+        assert min(by_hand.values()) < 0 and len(numbers) == 4
+
+
+def test_no_share_of_nothing_and_none_against_is_a_reason():
+    """Nor what fills the rows of other queries up, whose index is -1."""
+    shares = core.Shares(
+        np.array([[2, 0, 1], [1, -1, -1], [0, 1, 2]]),
+        np.array([[0.5, 0.0, -0.2], [0.3, 0.0, 0.0], [1e-300, 1e-301, -1e-300]]),
+    )
+    found = of_class(shares, np.zeros(3, int), [0, 0, 0])
+    assert found == [[(2, 0.5)], [(1, 0.3)], [(0, 1e-300), (1, 1e-301)]]
+    assert of_class(shares, np.ones(3, int), [0, 0, 0]) == [[], [], []]
+    # index -1 is not the last set
+    filled = core.Shares(np.array([[-1, -1]]), np.array([[0.7, 0.6]]))
+    assert of_class(filled, np.zeros(3, int), [0]) == [[]]
+
+
+def test_words_are_those_of_the_names_and_two_digits():
+    names = ["ape/1.avi", "2.avi (ape)", "x"]
+    assert explained(names, [(1, 0.456), (0, 0.0123), (2, 1.0)]) == (
+        "2.avi (ape) 0.46; ape/1.avi 0.012; x 1"
+    )
+    assert explained(names, []) == ""
+    assert labelled("ape/1.avi", "ape") == "ape/1.avi"
+    assert labelled("apes/1.avi", "ape") == "apes/1.avi (ape)"
+    assert labelled("set 3", 10) == "set 3 (10)" and labelled("1/x", 1) == "1/x"
+
+
+# --------------------------------------------------------------------- answers of models
+
+
+@pytest.mark.parametrize("name", CODING)
+def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
+    """For the runner-up likewise; the names are those of sets of these classes."""
+    model = fitted(name)
+    kernels = [candidate.kernel for candidate in model.reader.inner.candidates]
+    assert any(kernels) == (name[0] == "k")
+    new = [sets_for(name)[i] for i in NEW]
+    found = predict(model, new)
+    K_dd = model.estimator.gram_
+    clips = clips_of("set", new, [None] * len(new), None)
+    K_xd = model.queries(build_new(model, clips))
+    codes = model.estimator.transform(K_xd)
+    if model.shrinkage is not None:
+        whitening = discriminative.Whitening(K_dd, PLACE[LABELLED], model.shrinkage)
+        K_dd, K_xd = whitening.K_dd, whitening.transform(K_xd, 1)
+    rule = model.estimator.rule or ("residual" if "gSC" in name else "sum")
+    by_hand = shares_of(codes, K_dd, K_xd, PLACE[LABELLED], rule)
+    n_others = 0
+    for i, (own, other) in enumerate(found.reasons):
+        for label, reasons, words in (
+            (found.labels[i], own, found.because[i]),
+            (found.runner_up[i], other, found.instead[i]),
+        ):
+            mine = sorted(
+                (
+                    share
+                    for (query, j), share in by_hand.items()
+                    if query == i and NAMES[PLACE[j]] == label and share > 0
+                ),
+                reverse=True,
+            )
+            assert [share for _, share in reasons] == pytest.approx(mine[:BECAUSE])
+            assert all(by_hand[i, j] == pytest.approx(share) for j, share in reasons)
+            assert words == "; ".join(
+                f"set {j} ({label}) {share:.2g}" for j, share in reasons
+            )
+        assert found.labels[i] != found.runner_up[i] and own
+        n_others += len(other)
+    assert n_others > 6 and len(set(found.labels)) == 3
+
+
+def per_query(found):
+    """What is told of each query, and the numbers."""
+    words = [found.labels, found.runner_up, found.because, found.instead]
+    numbers = [found.scores]
+    if found.p_values is not None:
+        numbers += [found.p_values, found.p_any[:, None]]
+    sets = [[[j for j, _ in pairs] for pairs in both] for both in found.reasons]
+    return [*zip(*words, sets)], np.concatenate(numbers, axis=1)
+
+
+@pytest.mark.parametrize("name", CODING)
+def test_queries_in_another_order_or_alone_have_the_same_reasons(name):
+    model = fitted(name)
+    words, numbers = per_query(predict(model, [sets_for(name)[i] for i in NEW]))
+    order = np.random.default_rng(0).permutation(12)
+    again, of_again = per_query(predict(model, [sets_for(name)[NEW[k]] for k in order]))
+    assert again == [words[k] for k in order] and words != again
+    np.testing.assert_allclose(of_again, numbers[order], rtol=1e-9, atol=1e-12)
+    for k in (0, 5, 11):
+        (alone,), of_one = per_query(predict(model, [sets_for(name)[NEW[k]]]))
+        assert alone == words[k]
+        np.testing.assert_allclose(of_one[0], numbers[k], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gSC, labelled", "gLC, labelled"])
+def test_labelled_sets_in_another_order_give_the_same_reasons_by_other_numbers(name):
+    new = [sets_for(name)[i] for i in NEW]
+    found = predict(fitted(name), new)
+    order = np.random.default_rng(0).permutation(15)
+    again = predict(fitted(name, some=order), new)
+    assert again.labels.tolist() == found.labels.tolist()
+    for first, second in zip(found.reasons, again.reasons):
+        for one, other in zip(first, second):
+            there = [(order[j], pytest.approx(share)) for j, share in other]
+            assert one == there
+
+
+def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
+    """Between two others, whose reasons are those without it."""
+    sets = [np.hstack([rows, np.zeros_like(rows)]) for rows in SETS]
+    apart = np.hstack([np.zeros_like(SETS[0]), SETS[0]])
+    model = fitted("gSC, labelled", sets=sets)
+    with pytest.warns(UserWarning, match="zero"):
+        found = predict(model, [sets[20], apart, sets[21]])
+    assert found.reasons[1] == ([], []) and found.because[1] == found.instead[1] == ""
+    words, _ = per_query(predict(model, [sets[20], sets[21]]))
+    assert [one for k, one in enumerate(per_query(found)[0]) if k != 1] == words
+    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1] == UNLIKE
+
+
+@pytest.mark.parametrize("name", ["kgSC, labelled", "kgLC, labelled"])
+def test_a_set_without_an_answer_leaves_the_reasons_of_the_others(name):
+    """Sets are then answered one by one; one of equal frames has no subspace there."""
+    model = fitted(name)
+    assert any(candidate.kernel for candidate in model.reader.inner.candidates)
+    new = [sets_for(name)[i] for i in NEW]
+    words, numbers = per_query(predict(model, new))
+    found = predict(model, [*new[:5], RINGS[0][[0] * 6], *new[5:]])
+    assert found.names == [f"set {i}" for i in range(13) if i != 5]
+    assert [*found.failed] == ["set 5"]
+    again, of_again = per_query(found)
+    assert again == words
+    np.testing.assert_allclose(of_again, numbers, rtol=1e-9, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- wrong answers
+
+
+def test_reasons_of_wrong_answers_are_training_sets_of_the_class_that_was_answered():
+    """Keyed by the set in the collection; those of rows that do not code are none."""
+    X = core.random_subspaces(36, 8, 2, rng=0)
+    order = np.random.default_rng(0).permutation(36)
+    label = NAMES[order % 3]
+    names = [f"{i}" for i in range(36)]
+    collection = Collection(X, None, names, label, None, (), np.arange(36))
+    settings = Settings(lam=[0.05], neighbors=[6], C=[1.0], kernels=False)
+    halves = order[:20], order[20:]
+    pairs = [halves, halves[::-1]]
+    inputs = Bank(collection)
+    *_, done = run_splits(collection, inputs, pairs, methods, settings)
+    K = core.projection_kernel(X)
+    for k, (train, test) in enumerate(pairs):
+        for name, splits in done.results.items():
+            split = splits[k]
+            wrong = {
+                int(i): c for i, c in zip(test, split["predicted"]) if c != label[i]
+            }
+            if (
+                "labelled sets" not in name
+                and name != "nearest subspace"
+                or ("vote" in name)
+            ):
+                assert split["reasons"] is None
+                continue
+            assert [*split["reasons"]] == [*wrong] and len(wrong) > 3
+            for i, reasons in split["reasons"].items():
+                assert len(reasons) <= BECAUSE
+                sizes = [share for _, share in reasons]
+                assert sizes == sorted(sizes, reverse=True) and min(sizes) > 0
+                for j, _ in reasons:
+                    assert j in train and label[j] == wrong[i]
+                if name == "nearest subspace":
+                    near = train[K[i, train].argmax()]
+                    assert [j for j, _ in reasons] == [near]
+
+
+# ------------------------------------------------------------------------- coverage
+
+COVERAGES = ["0.5", "0.7", "0.8", "0.9", "0.95", "0.99", "0.999"]
+
+
+def answers(p_values, p_any, classes=NAMES):
+    p_values = np.array(p_values, float)
+    n = len(p_values)
+    names = [f"{i}" for i in range(n)]
+    labels = np.array(classes)[p_values.argmax(axis=1)]
+    p_any = np.array(p_any, float)
+    return Answers(
+        names, labels, p_values, np.array(classes), {}, labels, p_values, p_any
+    )
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
+    """p-values k / n as exact fractions, those that equal 1 - coverage among them."""
+    level = 1 - Fraction(coverage)
+    hit = set()
+    for n in [5, 10, 20, 30, 40, 70, 100, 110, 200, 300, 1000]:
+        k = np.arange(1, n + 1)
+        p = k / n
+        out = np.array([Fraction(int(one), n) <= level for one in k])
+        hit |= {n for one in k if Fraction(int(one), n) == level}
+        found = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
+        assert possible_classes(found, float(coverage)) == [
+            "bee" if one else "ape; bee; cat" for one in out
+        ]
+        found = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
+        assert possible_classes(found, float(coverage)) == [
+            "none" if one else "2; 10" for one in out
+        ]
+        found = answers(np.stack([np.ones(n), p], axis=1), p, [2, 10])
+        assert possible_classes(found, float(coverage)) == [
+            UNLIKE if one else "2; 10" for one in out
+        ]
+    assert hit and (
+        coverage != "0.9" or hit >= {10, 20, 30, 40, 70, 100, 110, 200, 300}
+    )
+
+
+def test_no_class_possible_is_none_and_unlike_all_comes_before_it():
+    p_values = [[0.1, 0.1, 0.05], [0.1, 0.1, 0.05], [1, 1, 1], [0.2, 0.05, 0.11]]
+    found = answers(p_values, [0.11, 0.1, 0.1, 0.5])
+    assert possible_classes(found, 0.9) == ["none", UNLIKE, UNLIKE, "ape; cat"]
+    assert possible_classes(found._replace(p_values=None, p_any=None), 0.9) == [""] * 4
+
+
+@pytest.mark.parametrize("n, coverage", [(9, 0.9), (19, 0.95), (4, 0.8), (99, 0.99)])
+def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, coverage):
+    """The least p-value is 1 / (n + 1), one less the coverage."""
+    ruled_out = []
+    for N in (n, n - 1):
+        own = np.where(np.arange(2) == (np.arange(N) % 2)[:, None], 1.0, 0.0)
+        p = calibration.p_values(
+            own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]]
+        )
+        found = answers(p.classes, p.known, ["ape", "bee"])
+        ruled_out.append(possible_classes(found, coverage))
+    assert ruled_out == [
+        ["ape", "bee", "none", UNLIKE],
+        ["ape; bee", "ape; bee", "ape; bee", "ape; bee"],
+    ]
+
+
+# -------------------------------------------------------------------------- the command
+
+
+def page_cells(page, names):
+    """{name: the other cells of its row} of a page's table."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    return {row[0]: row[1:] for row in cells if row and row[0] in names}
+
+
+def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
+    tmp_path, capsys
+):
+    """In the column possible, and in the number of those unlike all that is printed."""
+    place = np.concatenate([PLACE[LABELLED], PLACE[NEW]])
+    sets = noisy(place, noise=0.7, seed=3)
+    stranger = np.random.default_rng(9).standard_normal((6, 12))
+    for folder in ("new", *(f"data/{name}" for name in NAMES)):
+        (tmp_path / folder).mkdir(parents=True)
+    for i in LABELLED:
+        np.save(tmp_path / "data" / NAMES[PLACE[i]] / f"{i}.npy", sets[i])
+    new = {f"{40 - i}.npy": sets[i] for i in NEW} | {"50.npy": stranger}
+    for name, rows in new.items():
+        np.save(tmp_path / "new" / name, rows)
+    kept = tmp_path / "model.npz"
+    out = ["--out", str(tmp_path / "out"), "--no-pictures"]
+    learn = ["--methods", "gsc", "--p", "2", "--lam", "0.01", "--recipe", "plain"]
+    data = ["--data", str(tmp_path / "data"), "--save", str(kept)]
+
+    def rows_of(coverage, *how):
+        asked = [] if coverage is None else ["--coverage", coverage]
+        main(["predict", str(tmp_path / "new"), *how, *asked, *out])
+        with open(
+            tmp_path / "out" / "predictions.csv", newline="", encoding="utf-8"
+        ) as file:
+            return [*csv.DictReader(file)]
+
+    first = rows_of("0.8", *data, *learn)
+    model = load(kept)
+    names = sorted(new)
+    found = predict(model, [new[name] for name in names])
+    seen = {}
+    for coverage in (None, "0.5", "0.75", "0.8", "0.875", "0.9", "0.99"):
+        capsys.readouterr()
+        rows = rows_of(coverage, "--model", str(kept))
+        printed = capsys.readouterr().out
+        level = 1 - Fraction(coverage or "0.9")
+        expected = []
+        for p, p_any in zip(found.p_values, found.p_any):
+            if round(p_any * 16) <= 16 * level:
+                expected.append("unlike all classes")
+            else:
+                possible = [
+                    c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level
+                ]
+                expected.append("; ".join(possible) or "none")
+        assert [row["clip"] for row in rows] == names
+        assert [row["possible"] for row in rows] == expected
+        assert [row["because"] for row in rows] == found.because.tolist()
+        n = expected.count("unlike all classes")
+        share = f"{100 * float(1 - Fraction(coverage or '0.9')):g} %"
+        assert f"of clips of these classes at most {share} are called" in printed
+        noticed = model.estimator.noticed(
+            float(coverage or 0.9), left_out=model.left_out
+        )
+        assert (
+            f"of clips of an unknown class {100 * noticed:.0f} % (measured" in printed
+        )
+        clips = "1 clip" if n == 1 else f"{n} clips"
+        assert (f"  {clips} unlike all classes, so without" in printed) == (n > 0)
+        n_any = expected.count("ape; bee; cat")
+        clips = "1 clip" if n_any == 1 else f"{n_any} clips"
+        clips = "every clip" if n_any == 13 else clips
+        assert (f"  for {clips} no class can be ruled out at" in printed) == (n_any > 0)
+        labels = [row["label"] for row in rows if row["possible"] != UNLIKE]
+        for label, count in Counter(labels).items():
+            assert f"  {label}: {count} clip" in printed
+        cells = page_cells((tmp_path / "out" / "report.html").read_text(), names)
+        for row in rows:
+            words = "" if row["possible"] == "ape; bee; cat" else row["possible"]
+            label = "" if words == UNLIKE else row["label"]
+            assert cells[row["clip"]][:2] == [label, words]
+        seen[coverage or "default"] = expected
+    assert (
+        seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4
+    )
+    assert [row["possible"] for row in first] == seen["0.8"]
+    for row, reasons in zip(first, found.reasons):
+        near = [words.rpartition(" ")[0] for words in row["because"].split("; ")]
+        assert near == [model.names[j] for j, _ in reasons[0]]
+        assert all(one.startswith(f"{row['label']}/") for one in near)
 
 
 def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
-    sets, labels = image_sets(30, noise=2.0)
+    place = np.arange(30) % 3
+    sets = noisy(place, noise=2.0)
+    labels = NAMES[place]
     labels[24:27] = labels[25:28]  # wrong ones
     for i, (one, label) in enumerate(zip(sets, labels)):
         for part in ["data"] * (i < 18) + ["more"] * (i >= 18):
@@ -280,16 +512,8 @@ def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
     kept = ["--model", str(tmp_path / "m.npz"), "--save", str(tmp_path / "n.npz")]
     main(["add", str(tmp_path / "more"), *kept, *out])
     model = load(tmp_path / "n.npz")
-    K = core.projection_kernel(model.points)
-    how = model.estimator.get_params()
-    right = 0
-    for i in range(30):
-        rest = np.arange(30) != i
-        one = CodingClassifier(lam=how["lam"], lam_scale="max", rule=how["rule"])
-        one.set_params(kernel="precomputed").fit(
-            K[np.ix_(rest, rest)], model.labels[rest]
-        )
-        right += one.predict(K[i : i + 1, rest])[0] == model.labels[i]
+    scores = model.estimator.left_out_scores()[0]
+    right = (scores.argmax(axis=1) == model.estimator.index_).sum()
     assert 15 < right < 30
     words = (
         f"of its 30 sets now, each coded over the others, {100 * right / 30:.1f} % are"
