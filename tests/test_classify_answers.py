@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 from collections import Counter
 from fractions import Fraction
 
@@ -433,6 +434,7 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
 
     def rows_of(coverage, *how):
         asked = [] if coverage is None else ["--coverage", coverage]
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
         main(["predict", str(tmp_path / "new"), *how, *asked, *out])
         with open(
             tmp_path / "out" / "predictions.csv", newline="", encoding="utf-8"
