@@ -222,7 +222,7 @@ def test_every_row_that_can_be_chosen_is_tried_here():
     [
         "gsc",
         "glc",
-        "svm on the projection",
+        "nearest by",
         "kahm affine hulls",
         "kahm convex",
         "dcc",
@@ -362,9 +362,7 @@ def test_a_set_that_a_kernel_cannot_have_costs_no_other():
     )
     flat = np.repeat(sets[0][:1], 6, axis=0)
     found = predict(model, [sets[0], flat, sets[1]])
-    assert found.names == ["set 0", "set 2"] and re.search(
-        "rank", found.failed["set 1"]
-    )
+    assert found.names == ["set 0", "set 2"] and [*found.failed] == ["set 1"]
     assert found.labels.tolist() == predict(model, [sets[0], sets[1]]).labels.tolist()
 
 
@@ -759,7 +757,7 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     assert list(rows[0]) == header
     assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 7
     out = capsys.readouterr().out
-    assert re.search(r"accuracy in % +balanced +F1 +seconds", out)
+    assert re.search(r"accuracy.*balanced.*F1", out)
     assert (
         "2 classes" in out
         and "2 splits: random splits, 50 % to train; ± is over the" in out
