@@ -24,6 +24,7 @@ from grassmann_classify.tables import (
     compared,
     meanings,
     notes_of,
+    summed,
 )
 from grassmann_classify.words import plural, short, tell, to_stderr
 
@@ -147,6 +148,7 @@ def leave(run, done, sheets=None):
     report.section("What was chosen")
     report.text(CHOSEN)
     report.table(choices(results))
+    report.table(summed(results))
     add_pictures(report, out, [slug(comparison.first or "")], sheets)
     report.save(out)
 
@@ -167,6 +169,7 @@ def _print(run, done):
         tell(note)
     if run.settings.choices:
         tell(f"\n{choices(results).text()}")
+        tell(f"\n{summed(results).text()}")
 
 
 def _how_far(run, done):

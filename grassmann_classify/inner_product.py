@@ -24,6 +24,7 @@ from grassmann_sc import discriminative, tuning
 LAM = 0.03  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
 HOPELESS = 3  # standard errors behind, after which no further fold is asked
+SATURATED = 0.99  # the tenth best accuracy, above which ranking tells little
 LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
 SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
 MOST_MADE = 2**25  # numbers of whitened matrices that are kept for the next row
@@ -138,6 +139,12 @@ def fill(bank, rankings, with_kernels, end=math.inf):
             "the best, the first are summed"
         )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})
+    tenth = min(sorted(one.accuracy.values())[-10:][0] for one in rankings)
+    if n_all > 10 and tenth > SATURATED:
+        to_stderr(
+            f"ten candidates are above {100 * SATURATED:g} % in cross-validation: it tells "
+            "them apart no more"
+        )
     to_stderr(
         f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept: "
         f"{time.perf_counter() - began:.1f} s"

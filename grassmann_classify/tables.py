@@ -100,6 +100,24 @@ def choices(results):
     return Table(["row", "chosen most often"], rows, notes=terms)
 
 
+def summed(results):
+    """The Table of the candidates that rows summed on the first split.
+
+    Rows that sum the same candidates are in one.
+    """
+    rows_of = {}
+    for name, (first, *_) in results.items():
+        if first["summed"] and "candidates" in first["chosen"]:
+            rows_of.setdefault(tuple(first["summed"]), []).append(short(name))
+    rows = [
+        [", ".join(names), words, f"{accuracy:.1f}"]
+        for pairs, names in rows_of.items()
+        for words, accuracy in pairs
+    ]
+    columns = ["rows", "candidates summed, first split", "in cross-validation, %"]
+    return Table(columns, rows, numbers=1)
+
+
 def notes_of(results):
     """What else there is to say of rows: failures, what was left out, warnings."""
     notes = []
