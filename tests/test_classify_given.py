@@ -1,5 +1,7 @@
 """Subspaces that are given, in place of frames: compared, learned, and answered."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -79,7 +81,7 @@ def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
     main(["predict", "new.npz", "--data", "b.npz", "--save", "m.npz", *QUICK])
     first = (here / "out" / "predictions.csv").read_text()
     main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
-    assert (here / "out" / "predictions.csv").read_text() == first
+    assert (here / "out-2" / "predictions.csv").read_text() == first
     answered = [line.split(",")[1] for line in first.splitlines()[1:]]
     assert answered == label[14:].tolist()
     assert load("m.npz").recipe.features == "given"
@@ -160,6 +162,6 @@ def test_clusters_and_checks_take_bases(here, capsys):
     label[5] = "left"
     np.savez("b.npz", bases=bases, label=label)
     main(["check", "b.npz", "--no-pictures"])
-    assert "set 5: right?" in capsys.readouterr().out
+    assert re.search("set 5 .*right", capsys.readouterr().out)
     main(["cluster", "b.npz", "-k", "2", "--no-pictures"])
     assert "10 + 10" in capsys.readouterr().out

@@ -32,6 +32,7 @@ from grassmann_classify.options import parse
 from grassmann_classify.settings import Settings
 from grassmann_classify.words import told
 from grassmann_sc import files, plots, tuning
+from grassmann_sc.estimators import CodingClassifier
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -246,9 +247,9 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     assert told(outcome.chosen) == model.chosen
     found = predict(model, sets[1::2])
     assert found.labels.tolist() == outcome.predicted.tolist()
-    if model.codes:  # probabilities come from other folds
-        new = build_new(model, clips_of(sets[1::2]))
-        scores = model.estimator.class_scores(model.queries(new))
+    if isinstance(model.estimator, CodingClassifier):  # temperatures are of other folds
+        queries = model.queries(build_new(model, clips_of(sets[1::2])))
+        scores = model.estimator.class_scores(queries)
         expected = outcome.estimator.class_scores(outcome.queries)
     else:
         scores = found.scores

@@ -380,7 +380,7 @@ def clips(folder, labels="ab", per_class=6):
     "words, why",
     [
         ("compare data --methods gsc,fly", "--methods must hold the first words of ro"),
-        ("compare data --methods vote", "--methods must hold rows that vote beside th"),
+        ("compare data --methods vote", "--methods must hold the first words of rows,"),
         (
             "predict --data data --save m --methods vote",
             "--methods must hold the first",
@@ -406,8 +406,14 @@ def clips(folder, labels="ab", per_class=6):
         ("check data --labels one.csv", "one.csv: methods are chosen on sets of at le"),
         ("predict new --data data --save no/m.npz", "--save must be a path that a fil"),
         ("predict --data data --save data", "--save must be the path of a file, got d"),
-        ("predict --data data --save data/a/0.npy", "--save must not be what this run"),
-        ("predict --data data --save one.csv", "--save must be a new file, or a model"),
+        (
+            "predict --data data --save data/a/0.npy",
+            "--save must be a new file, got data/a/0",
+        ),
+        (
+            "predict --data data --save one.csv",
+            "--save must be a new file, got one.csv,",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_before_a_clip_is_read(
