@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,12 +100,8 @@ def test_processes_give_what_one_gives(tmp_path, capsys):
             assert np.array_equal(array, again[name])
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal to a group")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
-    """As a terminal does, it reaches the processes of the team too; none is left."""
-    path = file_of(tmp_path, 40)
-    out = tmp_path / "out"
+def run_until(path, out, jobs, until):
+    """A run in a session of its own, and its lines on stderr until one begins so."""
     asked = ["compare", path, "--out", str(out), "--jobs", jobs, *ASKED]
     process = subprocess.Popen(
         [sys.executable, "-m", "grassmann_classify", *asked],
@@ -114,14 +111,23 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
         text=True,
         start_new_session=True,
     )
-    seen = []
+    lines = []
     for line in process.stderr:
-        seen.append(line)
-        if line.startswith("split 4 of 40"):
+        lines.append(line)
+        if line.startswith(until):
             break
+    return process, "".join(lines)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal to a group")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
+    """As a terminal does, it reaches the processes of the team too; none is left."""
+    out = tmp_path / "out"
+    process, before = run_until(file_of(tmp_path, 40), out, jobs, "split 4 of 40")
     os.killpg(process.pid, signal.SIGINT)
     printed, more = process.communicate(timeout=200)  # until all have closed the pipes
-    assert process.returncode == 0, "".join(seen) + more
+    assert process.returncode == 0, before + more
     assert "Traceback" not in more
     (done,) = re.findall(r"after (\d+) of 40 splits", printed)
     methods, comparison, table, _ = kept_in(out)
@@ -134,6 +140,52 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
     assert json.loads((out / "results.json").read_text())["splits_done"] == int(done)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="it looks for processes in /proc")
+def test_a_process_that_dies_leaves_what_is_done(tmp_path):
+    """In a sentence, with the table."""
+    process, before = run_until(
+        file_of(tmp_path, 40), tmp_path / "out", "2", "split 4 of 40"
+    )
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    workers = [
+        int(child)
+        for child in children.split()
+        if "LokyProcess" in Path(f"/proc/{child}/cmdline").read_text()
+    ]
+    os.kill(workers[0], signal.SIGKILL)
+    printed, more = process.communicate(timeout=200)
+    assert process.returncode == 0, before + more
+    assert re.search(r"after \d+ of 40 splits", printed) and "gSC" in printed
+    assert more.count("a process ended, perhaps for want of memory") == 1
+    assert "Traceback" not in more and "pipe" not in more.lower()
+
+
+def test_rows_of_the_first_split_are_kept_beside_a_first_look(
+    tmp_path, capsys, monkeypatch
+):
+    """Where time is over, or Ctrl-C comes, within the first split."""
+    searched = evaluation.records_of
+    monkeypatch.setattr(
+        evaluation,
+        "records_of",
+        lambda work, i, names, end: [
+            row
+            for row in (searched(work, i, names, end) if i == 0 else [])
+            if row[0].startswith(("frames", "gSC"))
+        ],
+    )
+    out = tmp_path / "out"
+    main(["compare", file_of(tmp_path, 2), "--out", str(out), "--jobs", "1", *ASKED])
+    printed = capsys.readouterr().out
+    assert "2 of 12 rows of the first split" in printed
+    assert "\ngLC: of a first look" in printed
+    assert "\ngSC: of a first look" not in printed
+    methods, _, table, _ = kept_in(out)
+    assert methods["gSC, labelled sets as atoms"]["chosen"][0]["lam"] == 0.1
+    assert methods["gLC, labelled sets as atoms"]["chosen"] == [{}]
+    assert len(table.splitlines()) == 1 + 8
+
+
 def test_seconds_bound_all_splits(tmp_path, capsys):
     path = file_of(tmp_path, 60)
     out = tmp_path / "out"
@@ -142,7 +194,10 @@ def test_seconds_bound_all_splits(tmp_path, capsys):
     assert kept["splits"] == 60 and kept["splits_done"] < 60
     printed = capsys.readouterr().out
     how_far = f"after {kept['splits_done']} of 60 splits"
-    assert (how_far if kept["splits_done"] else "provisional: one split") in printed
+    if kept["splits_done"]:
+        assert how_far in printed
+    else:
+        assert "provisional: one split" in printed or "of the first split" in printed
 
 
 def test_results_alone_go_to_stdout_and_a_program_may_silence_the_rest(tmp_path, capfd):
