@@ -88,8 +88,9 @@ PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 # Of a folder: files that are clips, image files of one frame in natural order, folders
 Contents = namedtuple("Contents", "clips images folders")
 # Of a table, a row a time step: numbers (n, d) of the chosen columns, NaN where they are
-# missing; names of these columns; [text (n,), ...] of others
-Table = namedtuple("Table", "numbers names texts")
+# missing; names of these columns; [text (n,), ...] of others; [(name, first entry), ...]
+# of columns that were not chosen because their first entry is no number
+Table = namedtuple("Table", "numbers names texts dropped")
 
 
 class Avoidable(ValueError):
@@ -717,8 +718,11 @@ def _table_of(path, file, columns, texts, gaps):
     names, has_header = _names_of(peeked[0][1], number)
     peeked = peeked[has_header:]
     of_texts = _places_of(path, texts, names)
+    dropped = []
     if columns is None:
-        chosen = [j for j in _numeric(peeked, names, number) if j not in of_texts]
+        firsts = _first_entries(peeked, names, number, of_texts)
+        chosen = [j for j, entry in firsts.items() if not isinstance(entry, str)]
+        dropped = [(names[j], firsts[j]) for j in firsts if j not in chosen]
     else:
         chosen = _places_of(path, columns, names)
         both = [names[j] for j in chosen if j in of_texts]
@@ -755,7 +759,7 @@ def _table_of(path, file, columns, texts, gaps):
     if not len(numbers):
         raise ValueError(f"{path}: holds no row below its first line")
     taken = [names[j] if names.count(names[j]) == 1 else str(j + 1) for j in chosen]
-    return Table(numbers, taken, [*map(np.array, found)])
+    return Table(numbers, taken, [*map(np.array, found)], dropped)
 
 
 def _names_of(cells, number):
@@ -770,14 +774,21 @@ def _names_of(cells, number):
     return [str(j + 1) for j in range(len(names))], False
 
 
-def _numeric(rows, names, number):
-    """The columns that have a name, not a clock's, and whose first entry is a number."""
+def _first_entries(rows, names, number, texts):
+    """{column: its first entry that is not missing, a number or a text}.
+
+    Columns without a name, a clock's and those of these texts are left out.
+    """
+    entries = {}
     for j, name in enumerate(names):
-        values = (number(row[j]) for _, row in rows if j < len(row))
-        first = next((one for one in values if one is None or one == one), None)
-        is_clock = re.fullmatch(CLOCK, name, re.IGNORECASE)
-        if name and not is_clock and first is not None:
-            yield j
+        if not name or j in texts or re.fullmatch(CLOCK, name, re.IGNORECASE):
+            continue
+        for cell in (row[j].strip() for _, row in rows if j < len(row)):
+            value = number(cell)
+            if value is None or value == value:
+                entries[j] = cell if value is None else value
+                break
+    return entries
 
 
 def _places_of(path, columns, names):

@@ -510,7 +510,7 @@ def _leading_directions(frames, name, p, symbol, options):
     _lack(
         options.rank if r else "raise",
         f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
-        f"(singular values above {tol / pixels.unit:.2g})",
+        f"(singular values above {abs(tol) / pixels.unit:.2g})",
     )
     U = np.hstack([U[:, :r], _other_directions(s[:r], d, p - r)])
     return (

@@ -1,93 +1,341 @@
-"""From clips to subspaces, by threads, one clip each; what was built is kept by content."""
+"""From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
+import contextlib
+import functools
 import hashlib
 import json
 import os
-from collections import Counter
-from dataclasses import asdict
+from collections import Counter, namedtuple
 from pathlib import Path
 
 import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.clips import (
+    Basis,
     Built,
     Collection,
-    check_any,
+    axes_of_clip,
     chosen_frames,
     read_options,
-    reason_of,
     threaded,
 )
-from grassmann_classify.headers import check_all, size_in_words, survey
 from grassmann_classify.recipes import describe
 from grassmann_classify.settings import GIVEN, USUAL_P
-from grassmann_classify.words import plural, to_stderr
+from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import checks, files, frames, subspaces
 
-VERSION = 3  # of the cache: raise it when the same recipe gives other numbers
+MANY = 200  # a progress bar is shown for the headers of so many clips
+VERSION = 4  # of the cache: raise it when the same recipe gives other numbers
+MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
+ADVICE = {  # for arguments of frames.Avoidable
+    "size": "--size 32 32 brings the frames to one size",
+    "key": "--key {} takes that array of each file",
+    "run": "--run 10 cuts the images of a class into clips of 10",
+}
+# What is known of a clip before it is decoded. n_frames: None where a video does not
+# tell it; size: (height, width) or (d,) of its frames; fits: what must be equal for
+# clips to fit together; why: the reason, if the clip cannot be used; advice: what would
+# make it usable, "" if another layout of the files would, None for a damaged clip
+Header = namedtuple("Header", "n_frames size fits why advice", defaults=5 * [None])
+
+
+# ------------------------------------------------------------------- what headers tell
+
+
+def survey(clips, recipe, shape=None):
+    """{name: Header} of clips, before any of them is decoded.
+
+    Clips fit together if raw frames have the same size, others if the recipe makes rows
+    of the same length from them. Those that do not fit most clips, or a model of this
+    shape, cannot be used. shape: as build_all has it.
+    """
+    row_length = functools.cache(functools.partial(_row_length, recipe))
+
+    def look(clip):
+        try:
+            return _header_of(clip, recipe, row_length)
+        except Exception as error:  # whatever a damaged file raises
+            return Header(why=reason_of(clip, error), advice=_advice(error))
+
+    headers = threaded(look, clips, "headers" if len(clips) >= MANY else None)
+    headers = dict(zip([clip.name for clip in clips], headers))
+    legible = {name: header for name, header in headers.items() if not header.why}
+    who = "most clips have" if shape is None else "the model has"
+    if shape is not None:
+        usual = _fits_model(recipe, shape)
+    else:
+        counts = Counter(header.fits for header in legible.values()).most_common(1)
+        usual = counts[0][0] if counts else None
+    sizes = {header.fits: header.size for header in reversed(legible.values())}
+    size = sizes.get(usual, usual)
+    for name, header in legible.items():
+        if header.fits != usual:
+            words = f"{name}: has frames of {size_in_words(header.size)} and {who} "
+            resizable = shape is None and len(header.size) == len(size) == 2
+            advice = ADVICE["size"] if resizable else ""
+            words += size_in_words(size)
+            headers[name] = header._replace(why=words, advice=advice)
+    return headers
+
+
+def reason_of(clip, error):
+    """Why a clip cannot be used, in one line with its name."""
+    reason = getattr(error, "what", None) or str(error) or type(error).__name__
+    reason = printable(reason)
+    return reason if clip.name in reason else f"{clip.name}: {reason}"
+
+
+def _advice(error):
+    """The Header.advice on an error."""
+    if not isinstance(error, (frames.Avoidable, ImportError)):
+        return None
+    argument = getattr(error, "argument", None)
+    return ADVICE[argument].format(str(error.value).strip("'\"")) if argument else ""
+
+
+def _header_of(clip, recipe, row_length):
+    """The Header of a clip that can be used."""
+    counts, *sizes = zip(*(_shape_of(source, recipe) for source in clip.sources))
+    sizes = [*zip(*sizes)]
+    for size in sizes:
+        if row_length(size) != row_length(sizes[0]):
+            raise frames.Avoidable(
+                f"{clip.name}: frames must have one size, got "
+                f"{size_in_words(sizes[0])} and {size_in_words(size)}",
+                "size",
+                "(height, width)",
+            )
+    n_frames = None if None in counts else sum(counts)
+    return Header(n_frames, sizes[0], row_length(sizes[0]))
+
+
+def _shape_of(source, recipe):
+    """(n_frames, height, width) or (n_frames, d) of the source of a clip."""
+    if isinstance(source, Exception):
+        raise source
+    is_basis = isinstance(source, Basis)
+    if is_basis != (recipe.features == GIVEN):
+        words = ("frames", "a ready-made subspace")
+        raise ValueError(
+            f"holds {words[is_basis]}, the others hold {words[not is_basis]}"
+        )
+    if is_basis:
+        return source.columns.shape[::-1]
+    if not isinstance(source, np.ndarray):
+        shape = frames.read_shape(source, **read_options(recipe))
+        axes = axes_of_clip(recipe)
+        if recipe.axes and len(shape) != len(axes):
+            raise ValueError(
+                f"{source}: must have the axes {','.join(axes)} that are named, got "
+                f"{len(shape)} axes"
+            )
+        return shape
+    n_frames = len(frames.pick(range(len(source)), **chosen_frames(recipe)))
+    size = source.shape[1:]
+    if recipe.size is not None:
+        size = frames.prepared(source[0], size=recipe.size).shape
+    return n_frames, *size
+
+
+def _row_length(recipe, size):
+    """The length of the recipe's rows for frames of this size; raw frames: the size.
+
+    That of a function of the user's own is known when the clip is read: None.
+    """
+    if recipe.describe is not None:
+        return None
+    if recipe.features in ("raw", GIVEN):
+        return size
+    n_frames = 1
+    if recipe.features == "lbp_top":
+        options = recipe.feature_options
+        n_frames = options.get("length") or 2 * max(options.get("radii", [1])) + 1
+    return describe(np.ones((n_frames, *size), np.uint8), recipe).shape[1]
+
+
+def _fits_model(recipe, shape):
+    """The Header.fits of clips that a model of this shape takes."""
+    if recipe.describe is not None:
+        return None
+    length = shape[0] // (recipe.arma or recipe.stack)
+    if recipe.features in ("raw", GIVEN):
+        return tuple(shape[2]) or (length,)
+    return length
+
+
+def size_in_words(size):
+    """The size of frames, in words."""
+    if np.ndim(size) == 0:
+        return f"another size, whose rows have length {size}"
+    return plural(size[0], "feature") if len(size) == 1 else " x ".join(map(str, size))
+
+
+def look(clips, recipe, strict=False, skip=False):
+    """The survey of labelled clips, which it prints before anything long begins.
+
+    ValueError if clips would be lost that an option or another layout of the files
+    would keep, or all clips of a class; not with skip. strict: ValueError if any would
+    be lost.
+    """
+    headers = survey(clips, recipe)
+    advice = dict.fromkeys(header.advice for header in headers.values())
+    advice = [*filter(None, advice)]
+    check_usable(headers, strict, advice)
+    to_stderr(_overview(clips, headers, recipe.features == GIVEN))
+    if recipe.axes is None and recipe.features != GIVEN:
+        _say_transposed([(header.n_frames, header.size) for header in headers.values()])
+    damaged = [h.why for h in headers.values() if h.why and h.advice is None]
+    if damaged:
+        to_stderr(
+            f"{plural(len(damaged), 'clip')} cannot be read:\n  "
+            + first_of(damaged, "\n  ")
+        )
+    lost = _lost(clips, headers)
+    if lost and not skip:
+        lines = ["these clips would be lost:", *lost, *advice]
+        raise ValueError("\n".join([*lines, "--skip goes on without them"]))
+    if lost:
+        to_stderr("\n".join(["these clips are lost:", *lost]))
+    return headers
+
+
+def look_at_new(clips, recipe, shape, strict=False):
+    """Print which new clips cannot be answered; ValueError if none can.
+
+    strict: ValueError if any cannot. shape: as build_all has it.
+    """
+    why = check_usable(survey(clips, recipe, shape), strict)
+    if why:
+        to_stderr(
+            f"{plural(len(why), 'new clip')} will have no answer:\n  "
+            + first_of([*why.values()], "\n  ")
+        )
+
+
+def check_usable(headers, strict=False, advice=()):
+    """{name: why} of the clips that cannot be used; ValueError if no other is there.
+
+    strict: ValueError if there is any. advice: lines for the end of an error.
+    """
+    why = {name: header.why for name, header in headers.items() if header.why}
+    check_any(len(why) < len(headers), why, advice)
+    if strict and why:
+        raise ValueError("\n".join([next(iter(why.values())), *advice]))
+    return why
+
+
+def check_any(clips, unusable, advice=()):
+    """ValueError, with the first reasons and the advice, if there are no clips."""
+    if not clips:
+        why = "; ".join([*unusable.values()][:3])
+        raise ValueError("\n".join([f"no clip could be read: {why}", *advice]))
+
+
+def _lost(clips, headers):
+    """A line for each class that loses usable clips, or all clips; the latter first."""
+    classes = {}
+    for clip in clips:
+        classes.setdefault(clip.label, []).append(headers[clip.name])
+    lines = {True: [], False: []}
+    for label, members in classes.items():
+        lost = [header for header in members if header.why]
+        avoidable = [header for header in lost if header.advice is not None]
+        whole = len(lost) == len(members)
+        if avoidable or whole:
+            part = "all" if whole else f"{len(lost)} of"
+            share = f"{part} {len(members)} clips"
+            share = share if len(members) > 1 else "its one clip"
+            name = "" if label is None else f"{label}: "
+            lines[whole].append(f"  {name}{share}, as {(avoidable or lost)[0].why}")
+    return lines[True] + lines[False]
+
+
+def _overview(clips, headers, are_bases):
+    """The numbers of clips, classes and frames, and the frames' sizes, in words."""
+    legible = [header for header in headers.values() if header.size]
+    sizes = Counter(header.size for header in legible)
+    counts = [header.n_frames for header in legible]
+    what = "direction" if are_bases else "frame"
+    total = f"unknown numbers of {what}s"
+    if None not in counts:
+        total = plural(sum(counts), what)
+    each = [
+        f"{size_in_words(size)} in {plural(n, 'clip')}"
+        for size, n in sizes.most_common()
+    ]
+    where = size_in_words(*sizes) if len(sizes) == 1 else first_of(each, ", ")
+    classes = {clip.label for clip in clips} - {None}
+    among = f" of {plural(len(classes), 'class')}" if classes else ""
+    return f"{plural(len(clips), 'clip')}{among}, {total} of {where}"
+
+
+def _say_transposed(shapes):
+    """Say if clips seem to have a channel a row in place of a time step."""
+    n_frames, size = shapes[0]
+    alike = len(shapes) > 1 and len({*shapes}) == 1 and n_frames
+    if alike and len(size) == 1 and n_frames < size[0]:
+        to_stderr(
+            f"all clips have {plural(n_frames, 'frame')} of {size[0]} features, which "
+            f"looks transposed: if these are {plural(n_frames, 'channel')} of "
+            f"{plural(size[0], 'time step')}, --axes channels,time says so, or "
+            "n,channels,time of one array of all clips"
+        )
+
+
+# ------------------------------------------------------------------------ one clip
 
 
 def build(clip, recipe, keep_rows=False):
-    """The subspaces of a clip, one for each run, as Built.
+    """The subspaces of a clip, one for each window, as Built.
 
-    keep_rows: with the rows (n_rows, d) of each run: normalised frames or descriptors,
-    stacked as stack or arma says (the span of stacked frames models the same dynamics).
-    Of subspaces that are given, the first p columns are taken.
+    keep_rows: with the rows (n_rows, d) of each window: normalised frames or
+    descriptors, stacked as stack or arma says (the span of stacked frames models the
+    same dynamics). Of ready-made subspaces the first p columns are taken.
     """
     if recipe.features == GIVEN:
         bases = [source.columns[:, : recipe.p] for source in clip.sources]
         return Built(np.stack(bases), None, ())
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = [describe(part, recipe) for part in parts]
-    rows = resampled(
-        np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample
-    )
+    rows = np.concatenate(rows) if len(rows) > 1 else rows[0]
+    rows = resampled(rows, recipe.resample)
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
-    raw = recipe.features == "raw" and recipe.describe is None
-    shape = parts[0].shape[1:] if raw else ()
-    return built(rows, recipe, keep_rows)._replace(frame=shape)
+    is_raw = recipe.features == "raw" and recipe.describe is None
+    frame = parts[0].shape[1:] if is_raw else ()
+    return built(rows, recipe, keep_rows)._replace(frame=frame)
 
 
 def built(rows, recipe, keep_rows=False):
     """The subspaces of descriptors (n, d), a row a frame, as Built without frame."""
-    runs = _runs(rows, recipe.run, recipe.step)
+    windows = _windows(rows, recipe.run, recipe.step)
     n_blocks = recipe.arma or recipe.stack
+    center = recipe.center
     spectra = None
     if recipe.arma:
         bases = [
-            subspaces.from_video(run, recipe.p, recipe.arma, center=recipe.center)
-            for run in runs
+            subspaces.from_video(window, recipe.p, n_blocks, center=center)
+            for window in windows
         ]
-    elif recipe.fewer:
-        spectra = padded(
-            [
-                subspaces.singular_directions(
-                    subspaces.block_hankel(run, n_blocks),
-                    recipe.p,
-                    center=recipe.center,
-                )
-                for run in runs
-            ]
-        )
-        bases = common_bases(spectra)
     else:
-        bases = [
-            subspaces.from_image_set(
-                subspaces.block_hankel(run, n_blocks), recipe.p, center=recipe.center
-            )
-            for run in runs
-        ]
-    kept = [kept_rows(run, recipe) for run in runs] if keep_rows else None
+        stacks = [subspaces.block_hankel(window, n_blocks) for window in windows]
+        of_frames = (
+            subspaces.singular_directions if recipe.fewer else subspaces.from_image_set
+        )
+        bases = [of_frames(stack, recipe.p, center=center) for stack in stacks]
+    if recipe.fewer and not recipe.arma:
+        spectra = padded(bases)
+        bases = common_bases(spectra)
+    kept = [kept_rows(window, recipe) for window in windows] if keep_rows else None
     return Built(np.stack(bases), kept, (), spectra)
 
 
 def padded(spectra):
     """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
     U, s = zip(*spectra)
-    s = checks.joined([one[None, None] for one in s])[:, 0]
-    return checks.joined([one[None] for one in U]), s
+    s = checks.joined([values[None, None] for values in s])[:, 0]
+    return checks.joined([directions[None] for directions in U]), s
 
 
 def common_bases(spectra):
@@ -98,7 +346,7 @@ def common_bases(spectra):
 
 def _frames_of(source, recipe):
     if not isinstance(source, np.ndarray):
-        return frames.read_frames(source, **read_options(recipe))
+        return _decoded(source, read_options(recipe))
     chosen = source[frames.pick(range(len(source)), **chosen_frames(recipe))]
     if recipe.size is None:
         return chosen
@@ -106,18 +354,17 @@ def _frames_of(source, recipe):
 
 
 def resampled(rows, n):
-    """The rows at n even steps in time, interpolated linearly."""
+    """The rows at n even steps in time, interpolated linearly; None: as they are."""
     if n is None:
         return rows
     whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
     before = whole.astype(int)
+    after = np.minimum(before + 1, len(rows) - 1)
     share = share[:, None]
-    return (1 - share) * rows[before] + share * rows[
-        np.minimum(before + 1, len(rows) - 1)
-    ]
+    return (1 - share) * rows[before] + share * rows[after]
 
 
-def _runs(rows, length, step):
+def _windows(rows, length, step):
     """The rows in pieces of this length, without the remainder; None: in one piece.
 
     step: from the first row of a piece to that of the next; None: the length.
@@ -125,20 +372,19 @@ def _runs(rows, length, step):
     if length is None:
         return [rows]
     if len(rows) < length:
-        raise ValueError(f"a run takes {length} frames, got {len(rows)}")
+        raise ValueError(f"a window takes {length} frames, got {len(rows)}")
     firsts = range(0, len(rows) - length + 1, step or length)
     return [rows[i : i + length] for i in firsts]
 
 
 def kept_rows(rows, recipe):
-    """The rows of a run, a row a frame, that a kernel takes: stacked and normalised.
+    """The rows of a window, a row a frame, that a kernel takes: stacked and centred.
 
     With an ARMA model they are centred before they are stacked, as from_video does.
     """
-    n_blocks = recipe.arma or recipe.stack
     if recipe.arma:
-        return subspaces.block_hankel(_normalised(rows, recipe), n_blocks)
-    return _normalised(subspaces.block_hankel(rows, n_blocks), recipe)
+        return subspaces.block_hankel(_normalised(rows, recipe), recipe.arma)
+    return _normalised(subspaces.block_hankel(rows, recipe.stack), recipe)
 
 
 def _normalised(rows, recipe):
@@ -147,187 +393,159 @@ def _normalised(rows, recipe):
     return rows
 
 
+# ------------------------------------------------------------------------ all clips
+
+
 def build_all(
     clips,
     recipe,
-    cache=None,
     keep_rows=False,
     strict=False,
     most_rows=np.inf,
     shape=None,
-    seen=None,
+    headers=None,
 ):
     """A Collection of all clips that can be built, by threads, one clip each.
 
-    strict: the first failure raises. cache: the folder where results are kept, by
-    content; what was built before a Ctrl-C stays there; if it cannot be written to, no
-    clip is lost. keep_rows: with the rows of all sets, unless they take more than
-    most_rows bytes together. shape: d, the least p and the (height, width) of frames
-    that all clips must have; None: those of most clips. seen: the Survey of these
-    clips; those that it finds unusable are not decoded.
+    strict: the first failure raises. keep_rows: with the rows of all sets, unless they
+    take more than most_rows bytes together. shape: d, the least p and the (height,
+    width) of frames that all clips must have; None: those of most clips. headers: the
+    survey of these clips; those that it tells unusable are not decoded.
     """
-    seen = seen or survey(clips, recipe, shape)
-    if strict:
-        # advice names options of commands, which this function has not
-        check_all(seen._replace(avoidable={}))
-    kept = []
+    headers = survey(clips, recipe, shape) if headers is None else headers
+    check_usable(headers, strict)
+    sizes = []
 
     def job(clip):
+        if headers[clip.name].why:
+            return headers[clip.name].why
         try:
-            keep = keep_rows and sum(kept) <= most_rows
-            built, why = _cached(clip, recipe, cache, keep)
-            kept.extend(rows.nbytes for rows in built.rows or [])
-            return clip, built, why
+            made = build(clip, recipe, keep_rows and sum(sizes) <= most_rows)
         except Exception as error:  # whatever a damaged file raises
-            why = reason_of(clip, error)
             if strict:
-                raise ValueError(why) from error
-            return clip, why, None
+                raise ValueError(reason_of(clip, error)) from error
+            return reason_of(clip, error)
+        sizes.extend(rows.nbytes for rows in made.rows or [])
+        return made
 
-    legible = [clip for clip in clips if clip.name not in seen.why]
-    check_any(legible, seen.why)
-    done = threaded(job, legible, "reading")
-    why = seen.why | {
-        clip.name: result for clip, result, _ in done if isinstance(result, str)
-    }
-    built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
-    not_kept = [error for _, _, error in done if error]
-    if not_kept:
-        to_stderr(
-            f"{plural(len(not_kept), 'clip')} could not be kept in {cache} and would be "
-            f"built again: {not_kept[0]}"
-        )
-    del done
-    fit, other = _of_one_shape(built, shape) if built else ([], {})
-    if strict and other:
-        raise ValueError(next(iter(other.values())))
-    why |= other
-    unread = {clip.name: why[clip.name] for clip in clips if clip.name in why}
-    check_any(fit, unread)
-    del built
-    return _collect(fit, unread, keep_rows and sum(kept) <= most_rows)
+    made = threaded(job, clips, "reading")
+    _forget_the_oldest()
+    why = _misfits(clips, made, shape)
+    if strict and why:
+        raise ValueError(next(iter(why.values())))
+    fit = [k for k, clip in enumerate(clips) if clip.name not in why]
+    check_any(fit, why)
+    made = [made[k] for k in fit]
+    if sum(sizes) > most_rows:
+        made = [parts._replace(rows=None) for parts in made]
+    return _collect([clips[k] for k in fit], made, why)
 
 
-def _of_one_shape(built, shape):
-    """(Clips of this shape, {name: why it is left out} of the other clips).
+def _misfits(clips, made, shape):
+    """{name: why} of the clips that could not be built, or differ from most, or a model.
 
-    shape None: d as most clips have it, and p at least the smaller of the median and
-    USUAL_P.
+    They must have d of most clips, and p at least the smaller of the median and USUAL_P;
+    or d and the least p of a model's shape.
     """
+    shapes = [result.bases.shape[1:] for result in made if isinstance(result, Built)]
     who = "most clips have" if shape is None else "the model has"
-    asked = shape is None  # else --p is what the model has
-    of_built = [result.bases.shape[1:] for _, result in built]
-    if shape is None:
-        d = Counter(d for d, _ in of_built).most_common(1)[0][0]
-        shape = d, min(USUAL_P, int(np.median([p for _, p in of_built]))), None
-    d, least, frame = shape
-    fit = []
-    other = {}
-    for clip, result in built:
-        here, p = result.bases.shape[1:]
-        if here != d:
-            other[clip.name] = f"{clip.name}: has d = {here} and {who} {d}"
-        elif frame is not None and result.frame != frame:
-            other[clip.name] = (
-                f"{clip.name}: has frames of {size_in_words(result.frame)} and {who} "
-                f"{size_in_words(frame)}"
-            )
-        elif p < least:
-            other[clip.name] = (
-                f"{clip.name}: has frames of rank {p} and {who} {least} or more"
-                + f"; --p {p} takes it" * asked
-            )
-        else:
-            fit.append((clip, result))
-    return fit, other
+    usual = shape
+    if shape is None and shapes:
+        usual = (
+            Counter(d for d, _ in shapes).most_common(1)[0][0],
+            min(USUAL_P, int(np.median([p for _, p in shapes]))),
+        )
+    why = {}
+    for clip, result in zip(clips, made):
+        if isinstance(result, str):
+            why[clip.name] = result
+            continue
+        d, p = result.bases.shape[1:]
+        if d != usual[0]:
+            why[clip.name] = f"{clip.name}: has d = {d} and {who} {usual[0]}"
+        elif p < usual[1]:
+            words = f"{clip.name}: has frames of rank {p} and {who} {usual[1]} or more"
+            why[clip.name] = words + f"; --p {p} takes it" * (shape is None)
+    return why
 
 
-def _collect(built, unread, keep_rows):
-    """The Collection of what was built; empties the list built to free memory."""
-    clips = [clip for clip, _ in built]
-    counts = [len(result.bases) for _, result in built]
-    first = built[0][1]
-    p = min(result.bases.shape[2] for _, result in built)
-    of_all = [result.spectra for _, result in built]
-    weighted = None not in of_all
-    r = max(U.shape[2] for U, _ in of_all) if weighted else p
-    del of_all
-    end = sum(counts)
-    U = np.zeros((end, first.bases.shape[1], r), first.bases.dtype)
-    s = np.zeros((end, r), U.dtype)
-    sets = []
-    while built:  # from the last to the first, so that memory is freed as U fills
-        result = built.pop()[1]
-        rows = slice(end - len(result.bases), end)
-        if weighted:
-            of_clip = result.spectra[1].shape[1]
-            U[rows, :, :of_clip], s[rows, :of_clip] = result.spectra
-        else:
-            U[rows] = result.bases[:, :, :p]
-        end = rows.start
-        sets[:0] = result.rows if keep_rows else []
-    X = U[:, :, :p]
-    spectra = (U, s) if weighted else None
-    each = np.repeat(np.arange(len(clips)), counts)
+def _collect(clips, made, unusable):
+    """The Collection of Clips and of what was Built of each."""
+    counts = [len(parts.bases) for parts in made]
+    if all(parts.spectra for parts in made):
+        spectra = padded([pair for parts in made for pair in zip(*parts.spectra)])
+        X = common_bases(spectra)
+    else:
+        spectra = None
+        p = min(parts.bases.shape[2] for parts in made)
+        X = np.concatenate([parts.bases[:, :, :p] for parts in made])
+    sets = None
+    if all(parts.rows for parts in made):
+        sets = [rows for parts in made for rows in parts.rows]
     names = []
     for clip, k in zip(clips, counts):
-        names += [f"{clip.name}#{run}" for run in range(k)] if k > 1 else [clip.name]
+        names += [f"{clip.name}#{i}" for i in range(k)] if k > 1 else [clip.name]
+    number = np.repeat(np.arange(len(clips)), counts)
+    label = np.array([clip.label for clip in clips])[number]
     groups = None
     if all(clip.group is not None for clip in clips):
-        groups = np.array([str(clip.group) for clip in clips])[each]
-    labels = np.array([clip.label for clip in clips])[each]
-    return Collection(
-        X, sets or None, names, labels, groups, first.frame, each, unread, spectra
-    )
+        groups = np.array([str(clip.group) for clip in clips])[number]
+    frame = made[0].frame
+    return Collection(X, sets, names, label, groups, frame, number, unusable, spectra)
 
 
-def _cached(clip, recipe, cache, keep_rows):
-    """(What build gives, if possible from the cache; why it was not kept or None)."""
-    if cache is None or recipe.features == GIVEN:
-        return build(clip, recipe, keep_rows), None
-    path = Path(cache) / (_digest(clip, recipe) + ".npz")
-    try:
+# ------------------------------------------------------- what a second run finds again
+
+
+def cache_folder():
+    """The user's folder of decoded clips; it may be lost at any time."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "grassmann-classify"
+
+
+def _decoded(source, options):
+    """frames.read_frames, from the cache where it is kept by the content of the files.
+
+    Arrays, and images that are single files, are read as fast as the cache is.
+    """
+    if source.suffix.lower() in frames.ARRAYS | frames.IMAGES and source.is_file():
+        return frames.read_frames(source, **options)
+    path = cache_folder() / f"{_digest(source, options)}.npz"
+    with contextlib.suppress(Exception):  # missing or damaged: decoded again
         with np.load(path, allow_pickle=False) as file:
-            spectra = (file["U"], file["s"]) if "s" in file else None
-            bases = common_bases(spectra) if spectra else file["bases"]
-            rows = [file[f"rows{i}"] for i in range(len(bases))] if keep_rows else None
-            frame = tuple(map(int, file["frame"]))
-            return Built(bases, rows, frame, spectra), None
-    except Exception:  # missing, without rows or damaged: built again
-        pass
-    result = build(clip, recipe, keep_rows)
-    rows = {f"rows{i}": rows for i, rows in enumerate(result.rows or [])}
-    shape = np.array(result.frame, int)
-    try:
+            film = file["frames"]
+        os.utime(path)
+        return film
+    film = frames.read_frames(source, **options)
+    with contextlib.suppress(OSError):  # as of a disk that is full
         path.parent.mkdir(parents=True, exist_ok=True)
-        points = {"bases": result.bases}
-        if result.spectra:
-            points = dict(zip("Us", result.spectra))
-        arrays = {**points, "frame": shape, **rows}
-        files.write_whole(path, lambda file: np.savez(file, **arrays))
-    except OSError as error:
-        return result, str(error)
-    return result, None
+        files.write_whole(path, lambda file: np.savez(file, frames=film))
+    return film
 
 
-def _digest(clip, recipe):
-    """Hash of what a clip's subspace depends on: the files' bytes and the recipe."""
-    described = json.dumps([VERSION, asdict(recipe)], default=str)
-    digest = hashlib.blake2b(described.encode(), digest_size=16)
-    for source in clip.sources:
-        if isinstance(source, np.ndarray):
-            digest.update(f"{source.dtype}{source.shape}".encode())
-            digest.update(np.ascontiguousarray(source).tobytes())
-        elif source.is_dir():
-            for file in sorted(source.iterdir()):
-                if file.is_file():
-                    digest.update(
-                        os.fsencode(file.name) + f"\0{file.stat().st_size}\0".encode()
-                    )
-                    digest.update(file.read_bytes())
-        else:
-            digest.update(source.suffix.lower().encode())
-            with open(source, "rb") as file:
-                while chunk := file.read(2**22):
-                    digest.update(chunk)
+def _digest(source, options):
+    """The hash of the bytes of a file, or of the files in a folder, and of options."""
+    words = json.dumps([VERSION, source.suffix.lower(), options], default=str)
+    digest = hashlib.blake2b(words.encode(), digest_size=16)
+    for file in (
+        filter(Path.is_file, sorted(source.iterdir())) if source.is_dir() else [source]
+    ):
+        if file != source:
+            digest.update(
+                os.fsencode(file.name) + f"\0{file.stat().st_size}\0".encode()
+            )
+        with open(file, "rb") as content:
+            while chunk := content.read(2**22):
+                digest.update(chunk)
     return digest.hexdigest()
+
+
+def _forget_the_oldest():
+    """Remove what was not used for longest from the cache, beyond MOST_CACHED bytes."""
+    with contextlib.suppress(OSError):  # another run removes too
+        kept = [(path.stat(), path) for path in cache_folder().glob("*.npz")]
+        total = 0
+        for state, path in sorted(kept, key=lambda file: -file[0].st_mtime):
+            total += state.st_size
+            if total > MOST_CACHED:
+                path.unlink()

@@ -10,7 +10,6 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.settings import MOST_P, axes_named
-from grassmann_classify.words import printable
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
@@ -24,9 +23,9 @@ DARK = 64  # a picture is stretched whose brightest pixel is below it
 Clip = namedtuple("Clip", "name label group sources")
 # columns (d, p): the orthonormal basis of a subspace that is given, not made from frames
 Basis = namedtuple("Basis", "columns")
-# bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
+# bases (k, d, p): the subspaces of a clip's windows; rows: their k arrays of rows, or
 # None; frame: (height, width) or (); spectra: None, or U (k, d, r) and s (k, r), all
-# singular directions of the runs, of which weighted subspaces are made
+# singular directions of the windows, of which weighted subspaces are made
 Built = namedtuple("Built", "bases rows frame spectra", defaults=[None])
 # The sets of all clips that could be built. clip (n,): the number of each set's clip;
 # unread: {name: why} of the clips that could not be built; spectra: None, or U (n, d, r)
@@ -100,19 +99,6 @@ def some_sets(collection, of):
     )
 
 
-def in_both(first, second):
-    """Two Collections with the sets that both have."""
-    if first.names == second.names:
-        return first, second
-    unread = first.unread | second.unread
-    found = []
-    for one, other in ((first, second), (second, first)):
-        has = {*other.names}
-        of = [i for i, name in enumerate(one.names) if name in has]
-        found.append(some_sets(one, of)._replace(unread=unread))
-    return found
-
-
 def progress_bar(n_clips, what=None):
     """checks.progress_bar over so many clips, if what is named and tqdm is installed."""
     shown = what is not None and importlib.util.find_spec("tqdm") is not None
@@ -131,21 +117,6 @@ def threaded(job, items, what=None):
     finally:
         pool.shutdown(cancel_futures=True)
     return done
-
-
-def reason_of(clip, error):
-    """Why a clip cannot be used, in one line with its name."""
-    reason = printable(
-        getattr(error, "what", None) or str(error) or type(error).__name__
-    )
-    return reason if clip.name in reason else f"{clip.name}: {reason}"
-
-
-def check_any(clips, unread, advice=()):
-    """ValueError, with the first reasons and the advice, if no clip could be read."""
-    if not clips:
-        why = "; ".join([*unread.values()][:3])
-        raise ValueError("\n".join([f"no clip could be read: {why}", *advice]))
 
 
 def chosen_frames(recipe):

@@ -5,10 +5,9 @@ from collections import namedtuple
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.building import build_all
+from grassmann_classify.building import build_all, look
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import BECAUSE, explained
-from grassmann_classify.headers import look
 from grassmann_classify.inputs import new_clips, take_given
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
@@ -31,8 +30,8 @@ def cluster(recipe, settings, paths, out):
     clips = new_clips(paths.data, recipe)
     recipe = take_given(recipe, settings, clips)
     strict = settings.strict or not (paths.data.is_dir() or settings.skip)
-    seen = look(clips, recipe, strict, settings.skip)
-    collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
+    headers = look(clips, recipe, strict, settings.skip)
+    collection = build_all(clips, recipe, strict=strict, headers=headers)
     names = collection.names
     X = collection.X
     kind = f"of dimension {X.shape[2]}"

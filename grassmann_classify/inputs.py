@@ -1,5 +1,6 @@
 """From a command's Recipe, Settings and Paths to clips, sets and splits."""
 
+import contextlib
 import time
 from dataclasses import asdict, replace
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from grassmann_classify.bank import FEW, N_GAMMAS, Bank
 from grassmann_classify.baseline_rows import videos_of
-from grassmann_classify.building import build_all
+from grassmann_classify.building import build_all, look
 from grassmann_classify.clips import Basis, Recipe, clip_names
 from grassmann_classify.finding import (
     find_clips,
@@ -16,7 +17,6 @@ from grassmann_classify.finding import (
     is_table,
 )
 from grassmann_classify.folds import check_classes
-from grassmann_classify.headers import look
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.options import flag_of
 from grassmann_classify.recipes import base_of, recipes_of
@@ -90,7 +90,21 @@ def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
         clips, given = load_npz(path, recipe.key, needs_splits, recipe.axes)
     if not clips:
         raise ValueError(f"{paths.labels or path} must label a clip, got none")
+    _say_alike({clip.label for clip in clips})
     return with_bases(clips, recipe.key), given, columns
+
+
+def _say_alike(labels):
+    """Say which labels, of different texts, are the same number."""
+    texts = {}
+    for label in sorted(map(str, labels)):
+        with contextlib.suppress(ValueError):
+            texts.setdefault(float(label), []).append(label)
+    for alike in texts.values():
+        if len(alike) > 1:
+            to_stderr(
+                f"labels {' and '.join(alike)} are two classes here, and one number"
+            )
 
 
 def new_clips(path, recipe):
@@ -128,16 +142,11 @@ def read(recipe, settings, paths, out, clips):
     # a file's sets belong together: what is wrong with one is wrong with the file
     several = paths.data.is_dir() or settings.label_column
     strict = settings.strict or not (several or settings.skip)
-    keep_rows = recipe.features != GIVEN
     by = read_by(recipe, settings)
+    headers = look(clips, by, strict, settings.skip)
+    most_rows = np.inf if settings.kernels else MOST_ROWS
     collection = build_all(
-        clips,
-        by,
-        out.cache if paths.data.is_dir() and not settings.label_column else None,
-        keep_rows,
-        strict,
-        np.inf if settings.kernels else MOST_ROWS,
-        seen=look(clips, by, strict, settings.skip),
+        clips, by, recipe.features != GIVEN, strict, most_rows, headers=headers
     )
     seconds = time.perf_counter() - start
     n, d, p = collection.X.shape

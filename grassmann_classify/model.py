@@ -431,10 +431,10 @@ def check_model(model):
         )
 
 
-def build_new(model, clips, cache=None, strict=False):
+def build_new(model, clips, strict=False):
     """The Collection of clips without labels, by the recipe of a model."""
     keep_rows = model.recipe.features != GIVEN
-    return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
+    return build_all(clips, model.recipe, keep_rows, strict, shape=model.shape)
 
 
 def add(model, sets, labels, groups=None):

@@ -10,6 +10,9 @@ from grassmann_sc import files, tuning
 
 LABELS = ("label", "labels", "y")  # names of the array of labels
 BASES = "bases"
+SETS = ("frames", "X", BASES)  # names of arrays of sets
+HALVES = ("X_train", "y_train", "X_test", "y_test")  # of a split, in one file
+PARTS = r"(train|test)\d+"
 IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 
@@ -19,11 +22,12 @@ def load_npz(path, key=None, splits=True, axes=None):
 
     The file holds all frames stacked, and offset, which tells where each set begins; or
     X, all sets of one length (n, time, channels), of which NaN at the end is cut off; or
-    bases (n, d, p) of subspaces. key: the name of the array of frames or sets. splits:
-    are those of the file wanted? axes: of X, as n,channels,time. ValueError if the file
-    does not fit together.
+    X_train, y_train, X_test and y_test, a split of these; or bases (n, d, p) of
+    subspaces. key: the name of the array of frames or sets. splits: are those of the
+    file wanted? axes: of X, as n,channels,time. ValueError if the file does not fit
+    together.
     """
-    arrays = _npz_arrays(path, key)
+    arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
     n = len(sources)
     name = next((name for name in LABELS if name in arrays), None)
@@ -46,12 +50,8 @@ def load_npz(path, key=None, splits=True, axes=None):
         Clip(f"set {i}", label[i], None if group is None else group[i], [source])
         for i, source in enumerate(sources)
     ]
-    of_splits = {
-        name: array
-        for name, array in arrays.items()
-        if re.fullmatch(r"(train|test)\d+", name)
-    }
-    return clips, _npz_splits(of_splits, label) if splits and of_splits else None
+    parts = {name: arrays[name] for name in arrays if re.fullmatch(PARTS, name)}
+    return clips, _npz_splits(parts, label) if splits and parts else None
 
 
 def load_new_npz(path, key=None, axes=None):
@@ -59,16 +59,16 @@ def load_new_npz(path, key=None, axes=None):
     if path.suffix.lower() == ".npy":
         arrays = {"X": np.load(path, allow_pickle=False)}
     else:
-        arrays = _npz_arrays(path, key)
+        arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
-    return [Clip(f"set {i}", None, None, [one]) for i, one in enumerate(sources)]
+    return [Clip(f"set {i}", None, None, [source]) for i, source in enumerate(sources)]
 
 
 def holds_sets(path, axes=None):
     """Is this a file of sets, by the names of its arrays or of their axes?"""
     names = {*_names(path)}
     in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
-    if in_one or "offset" in names or _are_bases(names):
+    if in_one or names & {"offset", BASES} or names >= {*HALVES}:
         return True
     if "X" not in names:
         return False
@@ -81,19 +81,15 @@ def holds_sets(path, axes=None):
 def with_bases(clips, key=None):
     """The clips; those whose .npz file holds subspaces have these as their sources.
 
-    Such a file holds bases (d, p), or (n, d, p), and no frames. What is wrong with it is
-    the error of its clip.
+    Such a file holds bases (d, p), or (n, d, p), and no frames unless bases is the key.
+    What is wrong with it is the error of its clip.
     """
     return [
-        clip._replace(sources=_bases_of(clip.sources[0]))
-        if key in (None, BASES) and _are_bases(_names(clip.sources[0]))
+        clip._replace(sources=_bases_of(clip.sources[0], key))
+        if key in (None, BASES) and BASES in _names(clip.sources[0])
         else clip
         for clip in clips
     ]
-
-
-def _are_bases(names):
-    return BASES in names and "frames" not in names
 
 
 def _names(path):
@@ -107,31 +103,37 @@ def _names(path):
         return []
 
 
-def _bases_of(path):
+def _bases_of(path, key):
     try:
-        return _sources(path, _npz_arrays(path), None, None)
+        return _sources(path, _npz_arrays(path, key), key, None)
     except Exception as error:
         return [error]
 
 
 def _sources(path, arrays, key, axes):
     """The sources of the sets of a file: their frames or their Basis."""
-    if key in (None, BASES) and _are_bases(arrays):
-        bases = arrays[BASES]
-        bases = bases[None] if bases.ndim == 2 else bases
-        if not len(bases):
-            raise ValueError(f"{path} must hold a basis, got none")
-        return [*map(Basis, core.check_bases(bases, BASES))]
-    in_one = key or "X"
-    if in_one in arrays and "offset" not in arrays:
-        return [*map(_unpadded, _sets_in_one(arrays[in_one], in_one, axes))]
-    name = key or "frames"
-    missing = [one for one in (name, "offset") if one not in arrays]
+    present = [name for name in SETS if name in arrays]
+    if key is None and len(present) > 1:
+        raise ValueError(
+            f"{path} must hold one of {', '.join(SETS)}, got {' and '.join(present)}: "
+            "--key names the right one"
+        )
+    name = key or [*present, "frames"][0]
+    stacked = "offset" in arrays or name == "frames"
+    missing = [one for one in (name, *["offset"] * stacked) if one not in arrays]
     if missing:
         raise ValueError(
             f"{path} must hold the arrays {' and '.join(missing)}, or X of all sets, or "
             f"bases of subspaces; it holds {', '.join(_names(path)) or 'none'}"
         )
+    if name == BASES:
+        bases = arrays[BASES]
+        bases = bases[None] if bases.ndim == 2 else bases
+        if not len(bases):
+            raise ValueError(f"{path} must hold a basis, got none")
+        return [*map(Basis, core.check_bases(bases, BASES))]
+    if not stacked:
+        return [*map(_unpadded, _sets_in_one(arrays[name], name, axes))]
     if axes is not None:
         raise ValueError(
             f"{path} must hold one array of all sets to have axes, got stacked frames"
@@ -157,14 +159,14 @@ def _sets_in_one(X, name, axes):
 
 def _unpadded(rows):
     """A set without the time steps at its end that are NaN, as tslearn fills up sets."""
-    held = np.flatnonzero((rows == rows).reshape(len(rows), -1).any(axis=1))
-    return rows[: held[-1] + 1] if len(held) else rows
+    full = np.flatnonzero((rows == rows).reshape(len(rows), -1).any(axis=1))
+    return rows[: full[-1] + 1] if len(full) else rows
 
 
-def _npz_arrays(path, key=None):
+def _npz_arrays(path, key=None, axes=None):
     """The arrays of the file that are used here."""
-    names = {*LABELS, BASES, "frames", "X", "offset", "group", key or "frames"}
-    used = "|".join([*map(re.escape, names), r"(train|test)\d+"])
+    names = {*LABELS, *SETS, *HALVES, "offset", "group", key or "frames"}
+    used = "|".join([*map(re.escape, names), PARTS])
     try:
         data = np.load(path, allow_pickle=False)
     except OSError:
@@ -185,7 +187,34 @@ def _npz_arrays(path, key=None):
     other = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
     if other:
         raise ValueError(f"{path} must hold arrays, but {other[0]} is none")
-    return arrays
+    return _with_halves(path, arrays, axes) if arrays.keys() >= {*HALVES} else arrays
+
+
+def _with_halves(path, arrays, axes):
+    """The arrays, X, y, train0 and test0 in place of HALVES."""
+    X_train, y_train, X_test, y_test = (arrays[name] for name in HALVES)
+    names = axes.split(",") if axes else []
+    place = names.index("n") if "n" in names else 0
+    try:
+        X = np.concatenate([X_train, X_test], axis=place)
+        y = np.concatenate([y_train, y_test])
+        n = len(y_train)
+        fits = X_train.shape[place] == n and X.shape[place] == len(y)
+    except ValueError:
+        fits = False
+    if not fits:
+        shapes = [f"{name} {arrays[name].shape}" for name in HALVES]
+        raise ValueError(
+            f"{path}: X_train and X_test must have one shape but for their numbers of "
+            f"sets, which y_train and y_test have too, got {', '.join(shapes)}"
+        )
+    arrays = {name: array for name, array in arrays.items() if name not in HALVES}
+    return arrays | {
+        "X": X,
+        "y": y,
+        "train0": np.arange(n),
+        "test0": np.arange(n, len(y)),
+    }
 
 
 def _check_sets(rows, offset):

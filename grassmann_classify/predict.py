@@ -9,9 +9,9 @@ from grassmann_classify.answers import (
     kinds_of_scores,
     possible_classes,
 )
+from grassmann_classify.building import look_at_new
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import end_of
-from grassmann_classify.headers import look_at_new
 from grassmann_classify.inputs import (
     choose_kernels,
     found_clips,
@@ -61,7 +61,7 @@ def add(recipe, settings, paths, out):
     model = load(paths.model, name="--model")
     clips, *_ = found_clips(paths.more, model.recipe, settings, paths, fewest=1)
     look_at_new(clips, model.recipe, model.shape, settings.strict)
-    collection = build_new(model, clips, out.cache, settings.strict)
+    collection = build_new(model, clips, settings.strict)
     label = _of_type(collection.label, model.labels.dtype)
     before = len(model.labels)
     model = more(model, collection._replace(label=label), clips)
@@ -140,7 +140,7 @@ def words_of_noticed(model, coverage):
 
 def answer(settings, paths, out, model, new):
     """Write predictions.csv of new clips, and print how many have each label."""
-    collection = build_new(model, new, out.cache, settings.strict)
+    collection = build_new(model, new, settings.strict)
     answers = answers_of(model, collection)
     possible = possible_classes(answers, settings.coverage)
     write_rows(out, "predictions.csv", *_table(model, answers, possible))

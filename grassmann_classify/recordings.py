@@ -5,17 +5,19 @@ from 0, below a first line of names. Windows are the sets of a stretch, see Reci
 they never cross its ends, and stay together in folds and splits.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from grassmann_classify.clips import Clip, chosen_frames, threaded
 from grassmann_classify.finding import (
+    content_in_words,
     find_new_clips,
     group_of,
-    held_in,
     is_table,
     say_alone,
 )
-from grassmann_classify.words import plural, printable, to_stderr
+from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import frames
 
 UNLABELLED = {"", "nan"}
@@ -27,7 +29,8 @@ def find_tables(path):
     tables = [clip for clip in find_new_clips(path) if is_table(clip.sources[0])]
     if not tables:
         raise ValueError(
-            f"{path}: must hold recordings, .csv or .tsv files, got {held_in(path)}"
+            f"{path}: must hold recordings, .csv or .tsv files, got "
+            f"{content_in_words(path)}"
         )
     return tables
 
@@ -37,16 +40,15 @@ def labelled_stretches(
 ):
     """(The Clips of the stretches of these tables, the columns of numbers).
 
-    recipe: a Recipe, or options of the same names. label_column, group_column: of
-    tables, by name or number; group_by: of the names of tables, as in find_clips. Rows
-    without a label, or with a missing number, belong to no stretch. It says what is left
-    out. strict: ValueError if a table cannot be read.
+    label_column, group_column: of tables, by name or number; group_by: of the names of
+    tables, as in find_clips. The first table that has these columns tells those of
+    numbers, unless the recipe names them. Rows without a label, or with a missing
+    number, belong to no stretch. It says what is left out. strict: ValueError if a table
+    cannot be read.
     """
     texts = [label_column, *filter(None, [group_column])]
-    first = frames.read_table(tables[0].sources[0], recipe.columns, texts, gaps=True)
-    columns = recipe.columns or first.names
 
-    def read(clip):
+    def read(clip, columns):
         try:
             return frames.read_table(clip.sources[0], columns, texts, gaps=True)
         except ValueError as error:
@@ -54,34 +56,45 @@ def labelled_stretches(
                 raise
             return error
 
-    held = [first, *threaded(read, tables[1:], "recordings" if tables[1:] else None)]
-    for error in held:
-        if isinstance(error, ValueError):
-            to_stderr(f"left out: {error}")
-    both = [pair for pair in zip(tables, held) if not isinstance(pair[1], ValueError)]
-    tables, held = zip(*both)
+    results = []
+    for clip in tables:
+        results.append(read(clip, recipe.columns))
+        if isinstance(results[-1], frames.Table):
+            break
+    else:
+        raise results[0]
+    first = len(results) - 1
+    columns = recipe.columns or results[first].names
+    rest = tables[len(results) :]
+    bar = "recordings" if rest else None
+    results += threaded(lambda clip: read(clip, columns), rest, bar)
     clips = []
-    left_out = {}
-    for clip, table in zip(tables, held):
-        label, *group = table.texts
-        labelled = ~np.isin(np.char.lower(label), [*UNLABELLED])
-        _count(left_out, f"without {label_column}", (~labelled).sum())
+    left_out = Counter()
+    counts = []
+    for clip, table in zip(tables, results):
+        if isinstance(table, ValueError):
+            to_stderr(f"left out: {table}")
+            continue
+        labels, *groups = table.texts
+        labelled = ~np.isin(np.char.lower(labels), [*UNLABELLED])
         for start, stop in _stretches(table, *table.texts):
             if labelled[start]:
-                of_name = group_of(clip.sources[0], None, group_by)
-                of_stretch = group[0][start] if group else of_name
-                known = printable(label[start], but=""), of_stretch or None
+                group = group_of(clip.sources[0], None, group_by)
+                group = groups[0][start] if groups else group
                 name = f"{clip.name}@{start}"
-                clips.append(Clip(name, *known, [table.numbers[start:stop]]))
-        _count(left_out, "with a missing number", (labelled & _gaps(table)).sum())
+                label = printable(labels[start], but="")
+                rows = table.numbers[start:stop]
+                clips.append(Clip(name, label, group or None, [rows]))
+        left_out[f"without {label_column}"] += np.sum(~labelled)
+        left_out["with a missing number"] += np.sum(labelled & _gaps(table))
+        counts.append(len(labels))
     clips = _long_enough(clips, recipe, left_out)
-    n_rows = sum(len(table.numbers) for table in held)
-    words = " and ".join(texts)
     to_stderr(
-        f"{plural(len(tables), 'recording')} of {plural(n_rows, 'row')}: "
-        f"{plural(len(clips), 'stretch')} of one {words}{_in_words(left_out)}"
+        f"{plural(len(counts), 'recording')} of {plural(sum(counts), 'row')}: "
+        f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
+        f"{_in_words(left_out)}"
     )
-    _say_columns(tables[0].name, first)
+    _say_columns(tables[first].name, results[first])
     say_alone(clips, f"have no {group_column or 'group'}")
     return clips, [*columns]
 
@@ -89,30 +102,31 @@ def labelled_stretches(
 def new_stretches(clips, recipe):
     """Clips without labels: where the recipe cuts windows, tables as their stretches.
 
-    These end where a number is missing. What is wrong with a table is its clip's error.
+    Stretches end where a number is missing. What is wrong with a table is its clip's
+    error.
     """
-    found = []
-    left_out = {}
+    parts = []
+    left_out = Counter()
     for clip in clips:
         if recipe.run is None or not is_table(clip.sources[0]):
-            found.append(clip)
+            parts.append(clip)
             continue
         try:
             table = frames.read_table(clip.sources[0], recipe.columns, gaps=True)
         except Exception as error:
-            found.append(clip._replace(sources=[error]))
+            parts.append(clip._replace(sources=[error]))
             continue
-        _count(left_out, "with a missing number", _gaps(table).sum())
-        parts = [
+        left_out["with a missing number"] += np.sum(_gaps(table))
+        stretches = [
             Clip(f"{clip.name}@{start}", None, None, [table.numbers[start:stop]])
             for start, stop in _stretches(table)
         ]
         why = ValueError(f"{clip.name}: a number is missing in each row")
-        found += parts or [clip._replace(sources=[why])]
-    kept = _long_enough(found, recipe, left_out)
-    if left_out:
-        to_stderr(f"{plural(len(kept), 'stretch')}{_in_words(left_out)}")
-    return kept or found
+        parts += stretches or [clip._replace(sources=[why])]
+    long = _long_enough(parts, recipe, left_out)
+    if any(left_out.values()):
+        to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
+    return long or parts
 
 
 def say_columns(clips):
@@ -131,23 +145,27 @@ def say_columns(clips):
 
 
 def _say_columns(name, table):
-    to_stderr(f"columns of {name}: {', '.join(table.names)}")
+    texts = [
+        f"{column}, whose first cell is {cell!r}" for column, cell in table.dropped
+    ]
+    left_out = f"; no numbers: {first_of(texts, '; ')}" if texts else ""
+    to_stderr(f"columns of {name}: {', '.join(table.names)}{left_out}")
     rises = (np.diff(table.numbers[: 10 * ENOUGH], axis=0) > 0).all(axis=0)
     if len(table.numbers) >= ENOUGH and rises.any() and not rises.all():
-        others = [one for one, clock in zip(table.names, rises) if not clock]
-        clocks = [one for one, clock in zip(table.names, rises) if clock]
+        clocks = [column for column, clock in zip(table.names, rises) if clock]
+        others = [column for column in table.names if column not in clocks]
         to_stderr(
             f"{name}: {', '.join(clocks)} rises in each row, as a clock does: "
             f"--columns {' '.join(others)} leaves it out"
         )
 
 
-def _stretches(table, *of_rows):
-    """[(start, stop), ...] of the rows without gaps in which nothing of_rows changes."""
+def _stretches(table, *texts):
+    """[(start, stop), ...] of the rows without gaps in which no text changes."""
     gaps = _gaps(table)
     begins = np.arange(len(gaps)) == 0
-    for of_row in (gaps, *of_rows):
-        begins[1:] |= of_row[1:] != of_row[:-1]
+    for column in (gaps, *texts):
+        begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins)
     stops = [*starts[1:], len(gaps)]
     return [(a, b) for a, b in zip(starts.tolist(), stops) if not gaps[a]]
@@ -162,29 +180,22 @@ def _long_enough(clips, recipe, left_out):
     """The clips that hold a window; counts the rows that belong to none."""
     if recipe.run is None:
         return clips
-    choice = chosen_frames(recipe)
     step = recipe.step or recipe.run
-    kept = []
+    long = []
     for clip in clips:
         source = clip.sources[0]
-        if not isinstance(source, np.ndarray):
-            kept.append(clip)
-            continue
-        n = len(frames.pick(range(len(source)), **choice))
-        behind = (n - recipe.run) % step if step <= recipe.run else 0
+        n = recipe.run
+        if isinstance(source, np.ndarray):
+            n = len(frames.pick(range(len(source)), **chosen_frames(recipe)))
         if n >= recipe.run:
-            kept.append(clip)
-            _count(left_out, "behind the last window of a stretch", behind)
+            long.append(clip)
+            behind = (n - recipe.run) % step if step <= recipe.run else 0
+            left_out["behind the last window of a stretch"] += behind
         else:
-            _count(left_out, f"in stretches shorter than {recipe.run} rows", n)
-    return kept
-
-
-def _count(left_out, why, number):
-    if number:
-        left_out[why] = left_out.get(why, 0) + int(number)
+            left_out[f"in stretches shorter than {recipe.run} rows"] += n
+    return long
 
 
 def _in_words(left_out):
-    parts = [f"{plural(n, 'row')} {why}" for why, n in left_out.items()]
+    parts = [f"{plural(n, 'row')} {why}" for why, n in left_out.items() if n]
     return f"; left out: {', '.join(parts)}" if parts else ""

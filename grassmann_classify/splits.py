@@ -1,36 +1,101 @@
 """Splits of sets into training and test parts: of a file, by groups, at random."""
 
+import csv
+import re
+
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 from grassmann_classify.clips import clip_names
-from grassmann_classify.spreadsheets import read_rows
-from grassmann_classify.words import first_of, printable, to_stderr
+from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import tuning
 
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 
-def split_by_file(path, names, clip=None, unread=()):
-    """The splits of a CSV file, as tuning.Split; it names clips as class/clip.
 
-    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
-    each column. If a clip was cut into several sets, a line may name one,
-    class/clip#set; otherwise its sets stay together. clip (n,): the number of each
-    set's clip; unread: clips that could not be read, whose lines are skipped.
+def read_rows(path):
+    """(The first row of a CSV file, [(line, row), ...] of the others).
+
+    Where the first line has no comma, ; or tabs separate columns, as Excel writes them in
+    some countries.
     """
-    columns, lines, parts = read_split_file(path)
-    clips = names if clip is None else clip_names(names, clip)
-    for name, whole in zip(names, clips):
-        if name != whole and name in parts and whole in parts:
+    try:
+        # Excel writes a byte order mark
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            file.seek(0)
+            between = next((mark for mark in ",;\t" if mark in first), ",")
+            reader = csv.reader(file, delimiter=between)
+            rows = [(reader.line_num, [*map(_as_meant, row)]) for row in reader if row]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
+    (_, header), *rows = rows or [(1, [])]
+    return header, rows
+
+
+def _as_meant(cell):
+    """A cell without the ' that tables.write_rows puts before what looks like a formula."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def rows_by_clip(path, header, rows, name_of):
+    """{clip: (line, row)} of a CSV file, each row checked.
+
+    name_of(cell): the name of the clip that a cell of the column clip means.
+    """
+    by_clip = {}
+    for line, row in rows:
+        if len(row) != len(header):
             raise ValueError(
-                f"{path}: must name a clip or its sets, got {whole} in line "
-                f"{lines[whole]} and {name} in line {lines[name]}"
+                f"{path}: line {line} must have {plural(len(header), 'column')}, got "
+                f"{len(row)}"
             )
-    check_names(path, lines, {*names, *clips}, set(unread))
-    return _pairs_of_parts(path, columns, parts, names, clips)
+        cell = row[header.index("clip")].strip()
+        if not cell:
+            raise ValueError(f"{path}: line {line} must name a clip, got none")
+        name = name_of(cell)
+        if name in by_clip:
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {by_clip[name][0]} "
+                f"and {line}"
+            )
+        by_clip[name] = line, row
+    return by_clip
+
+
+def check_parts(path, line, parts):
+    """ValueError unless each cell of a line is train, test or nothing."""
+    wrong = sorted({*parts} - {"train", "test", ""})
+    if wrong:
+        raise ValueError(
+            f"{path}: line {line} must hold a clip and train, test or nothing, got "
+            f"{wrong[0]!r}"
+        )
+
+
+def check_names(path, by_clip, clips, unusable=()):
+    """ValueError unless each name of {name: (line, row)} is that of a clip.
+
+    Those of unusable clips, or of their sets, are passed over.
+    """
+    others = [name for name in by_clip if name not in clips]
+    passed = [name for name in others if {*unusable} & {name, name.rpartition("#")[0]}]
+    nowhere = [
+        f"{name} in line {by_clip[name][0]}" for name in others if name not in passed
+    ]
+    if nowhere:
+        raise ValueError(
+            f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
+        )
+    if passed:
+        to_stderr(
+            f"{path}: passed over {len(passed)} clips that could not be read: "
+            f"{', '.join(passed)}"
+        )
 
 
 def read_split_file(path, clips=None):
-    """(Names of the splits, {name: its line}, {name: [train, test or nothing, ...]}).
+    """(Names of the splits, {clip: (line, [clip, train, test or nothing, ...])}).
 
     clips: names of those that are there, if the names are to be checked already.
     """
@@ -40,45 +105,46 @@ def read_split_file(path, clips=None):
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    lines = {}
-    parts = {}
-    for line, (name, *sides) in rows:
-        name = printable(name, but="")
-        if len(sides) != len(header) - 1 or not set(sides) <= {"train", "test", ""}:
-            raise ValueError(
-                f"{path}: line {line} must hold a clip and train, test or nothing in "
-                f"{len(header) - 1} columns, got {','.join([name, *sides])!r}"
-            )
-        if name in parts:
-            raise ValueError(
-                f"{path}: must name a clip once, got {name} in lines {lines[name]} "
-                f"and {line}"
-            )
-        lines[name] = line
-        parts[name] = sides
+    by_clip = rows_by_clip(path, header, rows, lambda cell: printable(cell, but=""))
+    for line, row in by_clip.values():
+        check_parts(path, line, row[1:])
     if clips is not None:
-        whole = {
-            name: (
-                name if name in clips or "#" not in name else name.rpartition("#")[0]
+        sets = {name for name in by_clip if name.rpartition("#")[0] in clips}
+        check_names(path, by_clip, {*clips} | sets)
+    return header[1:], by_clip
+
+
+def split_by_file(path, names, clip=None, unusable=()):
+    """The splits of a CSV file, as tuning.Split; it names clips as class/clip.
+
+    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
+    each column. If a clip was cut into several sets, a line may name one,
+    class/clip#set; otherwise its sets stay together. clip (n,): the number of each
+    set's clip; unusable: clips that could not be read, whose lines are skipped.
+    """
+    columns, by_clip = read_split_file(path)
+    clips = names if clip is None else clip_names(names, clip)
+    for name, whole in zip(names, clips):
+        if name != whole and name in by_clip and whole in by_clip:
+            raise ValueError(
+                f"{path}: must name a clip or its sets, got {whole} in line "
+                f"{by_clip[whole][0]} and {name} in line {by_clip[name][0]}"
             )
-            for name in lines
-        }
-        check_names(
-            path, {whole[name]: line for name, line in lines.items()}, clips, ()
-        )
-    return header[1:], lines, parts
+    check_names(path, by_clip, {*names, *clips}, unusable)
+    parts = {name: row[1:] for name, (_, row) in by_clip.items()}
+    return _pairs_of_parts(path, columns, parts, names, clips)
 
 
 def _pairs_of_parts(path, columns, parts, names, clips):
     """The splits of {clip or set: [train, test or nothing in each column]}."""
     absent = [""] * len(columns)
-    of_set = [
+    sides = [
         parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)
     ]
     pairs = []
     for k, split in enumerate(columns):
         train, test = (
-            np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
+            np.array([i for i, part in enumerate(sides) if part[k] == side], int)
             for side in ("train", "test")
         )
         if not len(train) or not len(test):
@@ -93,21 +159,6 @@ def _pairs_of_parts(path, columns, parts, names, clips):
 def split_by_parts(path, parts, names, clip):
     """The split of what find_labelled gave, as split_by_file."""
     return _pairs_of_parts(path, ["split"], parts, names, clip_names(names, clip))
-
-
-def check_names(path, lines, known, unread):
-    """ValueError unless each name of {name: line} is known or unread."""
-    other = [name for name in lines if name not in known]
-    passed = [name for name in other if {*unread} & {name, name.rpartition("#")[0]}]
-    nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
-    if nowhere:
-        raise ValueError(
-            f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
-        )
-    if passed:
-        to_stderr(
-            f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}"
-        )
 
 
 def strangers(label, pairs):

@@ -2,29 +2,8 @@
 
 import csv
 import io
-import re
 
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells that are run begin
-
-
-def read_rows(path):
-    """(The first row of a CSV file, [(line, row), ...] of the others).
-
-    Where the first line has no comma, ; or tabs separate columns, as Excel writes them in
-    some countries.
-    """
-    try:
-        # Excel writes a byte order mark
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            first = file.readline()
-            file.seek(0)
-            between = next((mark for mark in ",;\t" if mark in first), ",")
-            reader = csv.reader(file, delimiter=between)
-            rows = [(reader.line_num, [*map(_as_meant, row)]) for row in reader if row]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
-    (_, header), *rows = rows or [(1, [])]
-    return header, rows
+from grassmann_classify.splits import FORMULA
 
 
 def write_rows(out, name, header, rows):
@@ -47,11 +26,6 @@ def _as_text(value):
         return value
     value = value.replace("\0", r"\x00")  # which csv of Python 3.10 refuses
     return f"'{value}" if FORMULA.match(value) and not _is_number(value) else value
-
-
-def _as_meant(cell):
-    """What _as_text was given."""
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def _is_number(text):

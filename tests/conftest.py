@@ -74,6 +74,12 @@ def little_to_collect():
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """What commands keep for a second run lies in no user's folder."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
     """The wheel of the project."""

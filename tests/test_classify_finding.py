@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grassmann_classify import headers
+from grassmann_classify import building
+from grassmann_classify.building import look
 from grassmann_classify.clips import Clip, Recipe, frames_of
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
-from grassmann_classify.headers import look
 
 
 def save(path, value=0):
@@ -56,17 +56,19 @@ def test_the_picture_of_a_clip_is_its_middle_frame(tmp_path):
 
 def test_a_number_of_frames_that_a_header_does_not_tell_is_unknown(monkeypatch, capsys):
     """As those of some videos: the sum of the others would be wrong."""
-    told = {"x": (7, 4, 6), "y": (None, 4, 6)}
+    shapes = {"x": (7, 4, 6), "y": (None, 4, 6)}
     monkeypatch.setattr(
-        headers.frames, "read_shape", lambda path, **options: told[path]
+        building.frames, "read_shape", lambda path, **options: shapes[path]
     )
     clips = [Clip(name, name, None, [name]) for name in "xy"]
-    assert look(clips, Recipe(1)).shapes == {"x": (7, 4, 6), "y": (None, 4, 6)}
+    counts = [header.n_frames for header in look(clips, Recipe(1)).values()]
+    assert counts == [7, None]
     assert "2 clips of 2 classes, unknown numbers of frames" in capsys.readouterr().err
     look(clips[:1], Recipe(1))
     assert "1 clip of 1 class, 7 frames of 4 x 6" in capsys.readouterr().err
     parts = [Clip("x", "x", None, ["x", "y"])]  # of several files
-    assert look(parts, Recipe(1)).shapes == {"x": (None, 4, 6)}
+    (header,) = look(parts, Recipe(1)).values()
+    assert (header.n_frames, header.size) == (None, (4, 6))
 
 
 # ------------------------------------------------------------ what a folder is told of

@@ -67,11 +67,50 @@ def test_the_first_columns_are_taken():
     np.testing.assert_array_equal(made.bases, bases[:, :, :2])
 
 
-def test_frames_beside_bases_are_what_is_read(here):
+def test_of_frames_beside_bases_a_key_names_the_right_ones(here, capsys):
     bases, label = bases_of_two_classes()
-    frames = {"frames": np.ones((40, 3)), "offset": 2 * np.arange(21)}
-    np.savez("b.npz", bases=bases, label=label, **frames)
-    assert load_npz(here / "b.npz")[0][0].sources[0].shape == (2, 3)
+    frames = np.random.default_rng(0).standard_normal((80, 12))
+    sets = {"frames": frames, "offset": 4 * np.arange(21)}
+    np.savez("b.npz", bases=bases, label=label, **sets)
+    why = "b.npz must hold one of frames, X, bases, got frames and bases: --key names"
+    with pytest.raises(SystemExit, match=why):
+        main(["compare", "b.npz", *QUICK])
+    assert len(load_npz(here / "b.npz", "frames")[0][0].sources[0]) == 4
+    main(["compare", "b.npz", "--key", "bases", "--repeats", "1", *QUICK])
+    assert "ready-made subspaces" in capsys.readouterr().err
+    for label in ("left", "right"):  # in class folders too
+        for i in range(3):
+            (here / "data" / label).mkdir(parents=True, exist_ok=True)
+            np.savez(here / "data" / label / f"{i}.npz", bases=bases[i], frames=frames)
+    with pytest.raises(
+        SystemExit, match="0.npz must hold one of frames, X, bases, got"
+    ):
+        main(["compare", "data", *QUICK])
+
+
+def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    X = rng.standard_normal((20, 9, 1)) * np.eye(3)[y][:, None]
+    X += 0.1 * rng.standard_normal(X.shape)
+    parts = {"X_train": X[:12], "y_train": y[:12], "X_test": X[12:], "y_test": y[12:]}
+    np.savez("both.npz", **parts)
+    quick = [*QUICK, "--recipe", "plain", "--p", "1", "--no-kernels"]
+    main(["compare", "both.npz", *quick])
+    out, err = capsys.readouterr()
+    assert "20 sets, 2 classes" in out and "1 split: splits of both.npz" in out
+    assert "20 clips of 2 classes, 180 frames of 3 features" in err
+    clips, ((train, test),) = load_npz(here / "both.npz")
+    assert (train.tolist(), test.tolist()) == ([*range(12)], [*range(12, 20)])
+    np.testing.assert_array_equal(clips[13].sources[0], X[13])
+    turned = {name: part.T if name[0] == "X" else part for name, part in parts.items()}
+    np.savez("turned.npz", **turned)
+    clips, _ = load_npz(here / "turned.npz", axes="channels,time,n")
+    np.testing.assert_array_equal(clips[13].sources[0], X[13])
+    for name, part in (("y_test", y[:9]), ("y_train", y[:11]), ("X_test", X[12:, 1:])):
+        np.savez("wrong.npz", **parts | {name: part})
+        with pytest.raises(SystemExit, match="X_train and X_test must have one shape"):
+            main(["compare", "wrong.npz", *quick])
 
 
 def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):

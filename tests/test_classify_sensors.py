@@ -214,16 +214,70 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
 def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
     for k in range(2):
         write_day(here / "days" / f"p{k}" / "day.csv", seed=k)
-    groups = ["--group-by", "x?"]
     main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()
     assert "2 recordings of 960 rows: 24 stretches" in err
     assert "168 sets" in out and "random splits" in out
     with pytest.raises(SystemExit, match="the name has no group, '.z' does"):
         main(["compare", "days", *RECORDING, "--group-by", "^z"])
-    write_table(here / "days" / "bad.csv", [[1, 2, 3]])
-    with pytest.raises(SystemExit, match="bad.csv: must have one column activity, got"):
-        main(["compare", "days", *RECORDING, *groups])
+
+
+def test_a_foreign_table_is_left_out_wherever_it_lies(here, capsys):
+    """Also the first; where no table has the columns, the first is the error."""
+    write_day(here / "days" / "day.csv")
+    for name in ("a", "z"):
+        write_table(here / "days" / f"{name}.csv", [[1, 2, 3]])
+    main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
+    out, err = capsys.readouterr()
+    for name in ("a", "z"):
+        assert f"left out: days/{name}.csv: must have one column activity, got" in err
+    assert "1 recording of 480 rows: 12 stretches" in err and "84 sets" in out
+    assert "columns of day.csv: ax, ay, az" in err
+    with pytest.raises(SystemExit, match="days/a.csv: must have one column activity"):
+        main(["compare", "days", *RECORDING, "--strict", *QUICK])
+    (here / "days" / "day.csv").unlink()
+    with pytest.raises(SystemExit, match="days/a.csv: must have one column activity"):
+        main(["compare", "days", *RECORDING, *QUICK])
+
+
+@pytest.mark.parametrize("cell", ['"1,5"', "\u22121", "1.234,5"])
+def test_a_column_that_is_taken_for_a_text_is_named_with_its_first_cell(
+    here, capsys, cell
+):
+    lines = write_day(here / "day.csv")
+    lines[0][2] = cell
+    write_table(here / "day.csv", lines, "time,ax,ay,az,activity,subject")
+    if "," in cell.strip('"') and cell[0] != '"':
+        text = (here / "day.csv").read_text().splitlines()
+        text = [line.replace(",", ";") for line in text]
+        text[1] = text[1].replace(cell.replace(",", ";"), cell)
+        (here / "day.csv").write_text("\n".join(text))
+    main(["compare", "day.csv", *RECORDING, *OF_SUBJECT, *QUICK])
+    words = f"columns of day.csv: ax, az; no numbers: ay, whose first cell is {cell.strip(chr(34))!r}"
+    assert words in capsys.readouterr().err
+
+
+def test_labels_that_are_the_same_number_are_said_to_be_two_classes(here, capsys):
+    lines = write_day(here / "day.csv")
+    names = {"sit": "1", "walk": "2", "run": "3"}
+    for k, line in enumerate(lines):
+        line[4] = names[line[4]] + ".0" * (k % 240 < 40)
+    write_table(here / "day.csv", lines, "time,ax,ay,az,activity,subject")
+    main(["compare", "day.csv", *RECORDING, "--repeats", "1", *QUICK])
+    err = capsys.readouterr().err
+    assert "labels 1 and 1.0 are two classes here, and one number" in err
+    assert "labels 2" not in err
+
+
+def test_frames_of_zeros_have_no_singular_value_above_zero(here, capsys):
+    """Not above -0, if they are -0."""
+    write_table(here / "data" / "sit" / "0.csv", -np.zeros((9, 3)))
+    for label in DIRECTIONS:
+        for i in range(3):
+            rows = signal(label, 9, np.random.default_rng(i))
+            write_table(here / "data" / label / f"{i + 1}.csv", rows)
+    main(["compare", "data", "--repeats", "1", *QUICK])
+    assert "(singular values above 0)" in capsys.readouterr().err
 
 
 def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
@@ -413,7 +467,7 @@ def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
     np.savez("X.npz", X=X, y=y)
     clips, _ = load_npz(here / "X.npz")
     assert [len(clip.sources[0]) for clip in clips[1:4]] == [30, 20, 30]
-    series = np.savez("one.npz", X=X[:, :, 0], y=y)
+    np.savez("one.npz", X=X[:, :, 0], y=y)
     clips, _ = load_npz(here / "one.npz")
     assert series is None and clips[2].sources[0].shape == (20, 1)
 

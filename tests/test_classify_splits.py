@@ -1,15 +1,199 @@
-"""Random splits, folds, and what a split cannot judge."""
+"""Splits of files, by groups and at random; folds, and what a split cannot judge."""
 
 import numpy as np
 import pytest
 
-from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.evaluation import evaluate
-from grassmann_classify.folds import folds
-from grassmann_classify.model import build_all, inputs_for
+from grassmann_classify import evaluation
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip, Recipe, clip_names
+from grassmann_classify.folds import folds, kept_together, say_kept_together
+from grassmann_classify.inputs import splits_of
+from grassmann_classify.model import inputs_for
 from grassmann_classify.rows import methods
-from grassmann_classify.settings import Settings
-from grassmann_classify.splits import split_at_random, strangers
+from grassmann_classify.settings import Paths, Settings
+from grassmann_classify.splits import (
+    split_at_random,
+    split_by_file,
+    split_by_group,
+    strangers,
+)
+from grassmann_sc import tuning
+
+
+def runs(n_clips=8, n_runs=3):
+    """A Collection of clips of two classes, each cut into sets; names contain a #."""
+    rng = np.random.default_rng(0)
+    clips = [
+        Clip(
+            f"{'ab'[i % 2]}/c#{i}", "ab"[i % 2], None, [rng.random((4 * n_runs, 5, 6))]
+        )
+        for i in range(n_clips)
+    ]
+    return build_all(clips, Recipe(p=2, run=4), keep_rows=True)
+
+
+def kept_of(collection, split):
+    clip = np.array(clip_names(collection.names, collection.clip))
+    return kept_together(collection.label, collection.group, clip, split)
+
+
+def test_a_file_of_splits_names_clips_or_their_sets(tmp_path, capsys):
+    collection = runs()
+    path = tmp_path / "splits.csv"
+
+    def pairs_of(*lines, unusable=()):
+        path.write_text("\n".join(["clip,s", *lines]))
+        return split_by_file(path, collection.names, collection.clip, unusable)
+
+    ((train, test),) = pairs_of("a/c#0,train", "b/c#1,train", "a/c#2,test")
+    assert train.tolist() == [0, 1, 2, 3, 4, 5] and test.tolist() == [6, 7, 8]
+    ((train, test),) = pairs_of("a/c#0#2,train", "a/c#0#0,test", "b/c#1,train")
+    assert train.tolist() == [2, 3, 4, 5] and test.tolist() == [0]
+    with pytest.raises(
+        ValueError, match="a clip or its sets, got a/c#0 in line 2 and a/c#0#1 in"
+    ):
+        pairs_of("a/c#0,train", "a/c#0#1,test", "b/c#1,train")
+    with pytest.raises(
+        ValueError, match="clips that are there, got a/c#0#3 in line 3, b/x in l"
+    ):
+        pairs_of("a/c#0,train", "a/c#0#3,test", "b/x,train")
+    pairs_of(
+        "a/c#0,train", "b/c#1,test", "b/x#1,train", "b/y,test", unusable=["b/x", "b/y"]
+    )
+    assert (
+        "passed over 2 clips that could not be read: b/x#1, b/y"
+        in capsys.readouterr().err
+    )
+
+
+def test_the_sets_of_a_clip_are_on_one_side_of_splits_and_folds():
+    collection = runs()
+    pairs, _ = splits_of(Settings(), Paths(), collection, None)
+    for split in pairs:
+        assert sorted([*split.train, *split.test]) == list(range(24))
+        assert not np.intersect1d(*(collection.clip[part] for part in split)).size
+        of_set, told = kept_of(collection, split)
+        assert not told
+        for fit, validate in folds(
+            collection.label[split.train], of_set[split.train], 0, 2
+        ):
+            clip = collection.clip[split.train]
+            assert not np.intersect1d(clip[fit], clip[validate]).size
+    torn = tuning.Split(np.arange(12), np.arange(11, 24, 2))
+    of_set, told = kept_of(collection, torn)
+    assert (
+        of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
+    )
+
+
+NO_SPLITS = [
+    ([], "splits must hold at least one pair .train, test. of indices"),
+    ([([0, 1], [2], [3])], "splits must hold at least one pair"),
+    ([([0, 1], [])], r"test0 must hold integers \(k,\), at least one"),
+    ([([0, 1], [2]), ([0, 1], [2, 4])], "test1 must hold indices in 0..3, got 2 to 4"),
+    ([([-1, 1], [2])], "train0 must hold indices in 0..3, got -1 to 1"),
+    ([([0, 1, 0], [2])], "train0 must hold no set twice, got set 0 more than once"),
+    (
+        [([0, 1, 2, 3], [3, 2])],
+        "train0 and test0 must not overlap, both hold set 2 and 1 more",
+    ),
+    (
+        [([True, False], [2])],
+        r"train0 must hold integers \(k,\), at least one, got bool \(2,\)",
+    ),
+    (
+        [([0.5, 1], [2])],
+        r"train0 must hold integers \(k,\), at least one, got float64 \(2,\)",
+    ),
+]
+
+
+def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys):
+    collection = runs()._replace(clip=None, group=np.repeat(list("pqrs"), 6))
+    whole = tuning.Split(np.arange(12), np.arange(12, 24))
+    torn = tuning.Split(np.arange(9), np.arange(9, 24))
+    alone = tuning.Split(np.arange(6), np.arange(6, 24))
+    capsys.readouterr()
+    first, *others = say_kept_together(collection, [whole, torn, alone])
+    assert first.tolist() == collection.group.tolist() and others == [None, None]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:16] for line in lines] == ["split 2 of 3: gr", "split 3 of 3: no"]
+
+
+@pytest.mark.parametrize("splits, match", NO_SPLITS)
+def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match):
+    with pytest.raises(ValueError, match=match):
+        tuning.check_splits(splits, 4)
+    with pytest.raises(ValueError, match=match):
+        next(evaluation.run_splits(runs(4, 1), None, splits, None, None))
+    match = (
+        match.replace("splits", "folds")
+        .replace("train", "fit")
+        .replace("test", "validate")
+    )
+    with pytest.raises(ValueError, match=match):
+        tuning.Search(np.arange(4) % 2, splits, tuning.nearest_predictions)
+
+
+def test_a_train_part_that_has_no_two_groups_of_a_class_is_folded_by_clips():
+    collection = runs()._replace(group=np.repeat(["p", "q"], 12))
+    split = tuning.Split(np.arange(12), np.arange(12, 24))
+    of_set, told = kept_of(collection, split)
+    assert of_set.tolist() == clip_names(collection.names, collection.clip)
+    assert told == [
+        "no class has two groups to train: cross-validation does not keep a group "
+        "together"
+    ]
+
+
+def test_splits_keep_groups_together():
+    groups = np.array(["ann", "bob", "bob", "ann"])
+    ((train, test),) = tuning.check_splits([([3, 0], [2, 1])], 4, groups)
+    assert train.tolist() == [3, 0] and test.tolist() == [2, 1]
+    with pytest.raises(
+        ValueError, match="keep groups together, both hold sets of group bob"
+    ):
+        tuning.check_splits([([3, 0, 1], [2])], 4, groups)
+    with pytest.raises(
+        ValueError, match=r"groups must have shape \(4,\), one a set, got \(3,\)"
+    ):
+        tuning.check_splits([([3, 0], [2, 1])], 4, groups[:3])
+
+
+def test_groups_are_any_hashables():
+    groups = [None, 1, "ann", None]
+    (split,) = tuning.check_splits([([0, 3], [1])], 4, groups)
+    assert split.train.tolist() == [0, 3]
+    with pytest.raises(
+        ValueError, match="keep groups together, both hold sets of group None"
+    ):
+        tuning.check_splits([([0, 1], [3])], 4, groups)
+
+
+@pytest.mark.parametrize("share", [0.5, 3])
+def test_random_splits_are_those_of_their_seed(share):
+    first, again, other = (
+        split_at_random(np.arange(40) % 2, share, 1, seed)[0].train.tolist()
+        for seed in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+def test_random_splits_keep_the_share_of_each_class():
+    label = np.repeat(["a", "b", "c"], [10, 20, 6])
+    pairs = split_at_random(label, 0.5, 4, 0)
+    assert len(pairs) == 4
+    for train, test in pairs:
+        assert sorted([*train, *test]) == list(range(36))
+        assert np.unique(label[train], return_counts=True)[1].tolist() == [5, 10, 3]
+    assert not np.array_equal(pairs[0][0], pairs[1][0])
+    assert np.array_equal(pairs[1][0], split_at_random(label, 0.5, 4, 0)[1][0])
+    train, test = split_at_random(np.repeat(["a", "b"], 2), 0.01, 1, 0)[0]
+    assert len(train) == len(test) == 2
+    with pytest.raises(ValueError, match="two clips of each class, b has one"):
+        split_at_random(np.array(["a", "a", "b"]), 0.5, 1, 0)
+    with pytest.raises(ValueError, match="needs two groups, got one: x"):
+        split_by_group(label, np.repeat("x", 36))
 
 
 @pytest.mark.parametrize("share", [0.001, 0.2, 0.5, 0.8, 0.999])
@@ -64,6 +248,8 @@ def test_more_neighbours_than_clips_to_train_are_all_of_them():
     settings = Settings(methods=["glc"], kernels=False, p=[1], neighbors=[40])
     inputs = inputs_for(collection, Recipe(1), settings)
     parts = np.arange(8), np.arange(8, 12)
-    rows = evaluate(inputs, collection.label, None, *parts, methods, settings)
+    rows = evaluation.evaluate(
+        inputs, collection.label, None, *parts, methods, settings
+    )
     (row, *_) = [row for row in rows if row.method.name.startswith("gLC")]
     assert row.failed is None and row.estimator.n_neighbors == 8

@@ -15,8 +15,7 @@ from arrays import LAYOUTS
 from commands import compare, frames, put, put_classes
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Recipe
-from grassmann_classify.splits import split_at_random, split_by_group
-from grassmann_classify.spreadsheets import read_rows
+from grassmann_classify.splits import read_rows, split_at_random, split_by_group
 from grassmann_classify.words import printable
 from oracles import booleans, hat
 from problems import generators
