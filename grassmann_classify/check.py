@@ -27,8 +27,7 @@ from grassmann_classify.folds import say_kept_together
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_sheet_of_suspects
-from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.tables import Table
+from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import all_in_words, plural, short, tell
 from grassmann_sc import calibration, tuning
 

@@ -12,8 +12,7 @@ from grassmann_classify.inputs import new_clips, take_given
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
 from grassmann_classify.settings import CLUSTERED
-from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.tables import Table
+from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import first_of, plural, tell
 from grassmann_sc import estimators, plots, subspaces
 

@@ -24,8 +24,7 @@ from grassmann_classify.model import build_new, learn, more
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_sheet_of_answers
-from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.tables import Table
+from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import UNLIKE, plural, tell, to_stderr
 from grassmann_sc import checks, files
 

@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy as np
 from grassmann_classify.evaluation import all_answers, natural_classes, successes
 from grassmann_classify.finding import MARK
 from grassmann_classify.page import versions
-from grassmann_classify.spreadsheets import write_rows
-from grassmann_classify.tables import compared
+from grassmann_classify.tables import compared, write_rows
 from grassmann_classify.words import to_stderr
 from grassmann_sc import files
 
@@ -47,12 +45,6 @@ class Results:
                     raise _not_made(name, folder, "a file is in its way") from None
             except OSError as error:
                 raise _not_made(name, folder, error) from None
-
-    @property
-    def cache(self):
-        """Where subspaces of clips lie from run to run: in the user's cache folder."""
-        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(caches, "grassmann-classify")
 
     def __enter__(self):
         return self

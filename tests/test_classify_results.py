@@ -21,7 +21,8 @@ from PIL import Image
 from grassmann_classify.__main__ import main
 from grassmann_classify.finding import MARK
 from grassmann_classify.results import Results
-from grassmann_classify.spreadsheets import read_rows, write_rows
+from grassmann_classify.splits import read_rows
+from grassmann_classify.tables import write_rows
 from grassmann_sc import files
 from processes import ROOT
 

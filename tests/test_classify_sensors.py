@@ -469,7 +469,7 @@ def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
     assert [len(clip.sources[0]) for clip in clips[1:4]] == [30, 20, 30]
     np.savez("one.npz", X=X[:, :, 0], y=y)
     clips, _ = load_npz(here / "one.npz")
-    assert series is None and clips[2].sources[0].shape == (20, 1)
+    assert clips[2].sources[0].shape == (20, 1)
 
 
 @pytest.mark.parametrize(
