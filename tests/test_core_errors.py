@@ -116,6 +116,57 @@ def test_columns_that_are_not_orthonormal(call, name):
         call(X * (1 + 1e-5))
 
 
+def columns_with_products(G, d=9):
+    """Subspaces (5, d, p) of orthonormal columns, but for the fourth: B^T B = G."""
+    few = np.stack([np.eye(d)[:, : len(G)]] * 5)
+    few[3] = few[3] @ np.linalg.cholesky(G).T
+    return few
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("a, b", [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)])
+def test_any_product_of_columns_refuses_bases_beyond_the_tolerance(a, b, sign):
+    for size, refused in ((0.9e-6, False), (1.1e-6, True)):
+        G = np.eye(3)
+        G[a, b] = G[b, a] = G[a, b] + sign * size
+        few = columns_with_products(G)
+        if refused:
+            told = r"differs from I by 1\.1e-06 at index 3"
+            with pytest.raises(ValueError, match=told):
+                gs.chordal_distance(few)
+            with pytest.raises(ValueError, match=told):
+                gs.projection_kernel(few)
+        else:
+            assert np.isfinite(gs.projection_kernel(few)).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("a, b", [(0, 0), (2, 2), (0, 1), (0, 2), (1, 2)])
+def test_any_product_of_columns_refuses_weighted_subspaces_too(a, b, sign):
+    """Their squared lengths w_k have the norm 1."""
+    w = np.array([0.8, 0.5, 0.0])
+    w[2] = np.sqrt(1 - w @ w)
+    for size, refused in ((0.4e-6, False), (2.5e-6, True)):
+        G = np.diag(w)
+        G[a, b] = G[b, a] = G[a, b] + sign * size
+        few = columns_with_products(G)[3:4]
+        if refused:
+            with pytest.raises(ValueError, match="X must have orthonormal columns"):
+                gs.projection_kernel(few)
+        else:
+            assert np.isfinite(gs.projection_kernel(few)).all()
+
+
+@pytest.mark.parametrize("dtype, large", [(float, 1e200), (np.float32, 1e30)])
+def test_columns_whose_squares_overflow_are_finite_but_not_orthonormal(dtype, large):
+    bad = X.astype(dtype)
+    bad[1] *= large
+    with pytest.raises(
+        ValueError, match="^X must have orthonormal .* at index 1; call"
+    ):
+        gs.projection_kernel(bad, X.astype(dtype))
+
+
 @of_subspaces
 def test_columns_that_are_orthonormal_to_rounding(call, name):
     assert np.isfinite(call(D.astype(np.float32))).all()
