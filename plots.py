@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -38,7 +38,6 @@ __all__ = [
     "plot_sparsity",
     "plot_convergence",
     "plot_reliability",
-    "plot_accuracy",
 ]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
@@ -698,65 +697,7 @@ def plot_reliability(
     return ax
 
 
-def plot_accuracy(
-    curves: Mapping[str, Mapping[float, ArrayLike]],
-    meaning: str,
-    *,
-    ax: plt.Axes | None = None,
-) -> plt.Axes:
-    """Accuracy against a positive number, as the sets of a class: a line a method.
-
-    curves: {name: {number: accuracies in %, one or several}}; several are shown as
-    their mean, in a band of one standard deviation. meaning: what the numbers are. The
-    axis of the numbers is logarithmic.
-
-    >>> from grassmann_sc import plots
-    >>> curves = {"gSC": {1: [60, 70], 2: [80, 78], 4: [90, 92]}}
-    >>> ax = plots.plot_accuracy(curves, "sets of a class")
-    >>> ax.get_lines()[0].get_ydata().tolist()
-    [65.0, 79.0, 91.0]
-    """
-    _check_mapping(curves, "curves", "{name: {number: accuracies in %}}")
-    read = {name: _curve(of, f"curves[{name!r}]") for name, of in curves.items()}
-    ax = _axes(ax, 5.4 + 1.2 * (len(read) > 1), 3.8)
-    for (name, curve), (color, marker) in zip(read.items(), itertools.cycle(LOOKS)):
-        numbers, mean, spread = curve.T
-        ax.plot(numbers, mean, f"{marker}-", color=color, markersize=5, label=name)
-        low = np.maximum(mean - spread, 0)
-        high = np.minimum(mean + spread, 100)
-        ax.fill_between(numbers, low, high, color=color, alpha=0.12, linewidth=0)
-    ticks = np.unique(np.concatenate([curve[:, 0] for curve in read.values()]))
-    top = min(ax.get_ylim()[1], 101)  # no more than 100 % are right
-    ax.set(xscale="log", xlabel=meaning, ylabel="accuracy in %", ylim=(None, top))
-    places = np.log(ticks)
-    ax.set_xticks(ticks[_apart(places, np.ptp(places) / 12)], minor=False)
-    ax.set_xticks([], minor=True)
-    ax.xaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
-    ax.grid(axis="y", color="0.9")
-    ax.spines[["top", "right"]].set_visible(False)
-    if len(read) > 1:
-        ax.legend(
-            frameon=False, fontsize=FONT, loc="center left", bbox_to_anchor=(1, 0.5)
-        )
-    return ax
-
-
 # ----------------------------------------------------------------- what is in a picture
-
-
-def _curve(points, name):
-    """(n, 3): numbers in ascending order, means and standard deviations."""
-    _check_mapping(points, name, "{number: accuracies in %}")
-    rows = []
-    for number, shares in points.items():
-        number = core.check_number(number, f"the numbers of {name}", above=0)
-        shares = checks.shaped_array(
-            np.atleast_1d(shares), f"{name}[{number:g}]", ("n",)
-        )
-        # of one accuracy 0
-        spread = shares.std(ddof=min(1, len(shares) - 1))
-        rows.append([number, shares.mean(), spread])
-    return np.array(sorted(rows))
 
 
 def _apart(places, least):
@@ -973,11 +914,6 @@ def _size_in_points(ax):
     ax.apply_aspect()
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
-
-
-def _check_mapping(value, name, of):
-    if not isinstance(value, Mapping) or not value:
-        raise ValueError(f"{name} must be {of}, got {value!r:.60}")
 
 
 def _check_names(names, n, name):

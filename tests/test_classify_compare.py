@@ -38,11 +38,12 @@ FIRST = [
 ]
 METHODS = [
     "nearest subspace",
+    "nearest by the inner product",
     "SVM on the projection kernel",
-    "nearest subspace in a kernel's space",
-    "SVM on a kernel's Gram matrix",
     "gSC, labelled sets as atoms",
     "gLC, labelled sets as atoms",
+    "nearest subspace in a kernel's space",
+    "SVM on a kernel's Gram matrix",
     "kgSC, labelled sets as atoms",
     "kgLC, labelled sets as atoms",
     "gSC, 4 learned atoms, ridge",
@@ -205,14 +206,14 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
     assert "kgSC: failed in 2 of 2 splits: no such kernel today" in printed
     assert accuracies(printed)["nearest subspace"] == 100
     results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
-    assert results["methods"][METHODS[6]]["mean"] is None
+    assert results["methods"][METHODS[7]]["failed"] == ["no such kernel today"] * 2
+    assert results["methods"][METHODS[7]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
     told = results["comparison"]
     assert told["p_values"] is None and told["why"].startswith(
         "2 splits: too few splits to tell"
     )
-    assert told["why"] in printed and METHODS[6] not in told["behind"]
+    assert told["why"] in printed and METHODS[7] not in told["behind"]
     assert (tmp_path / "out" / "confusion_nearest_subspace.png").exists()
 
 
@@ -520,7 +521,7 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
     )
     printed = accuracies(capsys.readouterr().out)
     found = json.loads((tmp_path / "out" / "results.json").read_text())
-    rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8], METHODS[9]]
+    rows = [*METHODS[:2], *METHODS[3:5], *METHODS[9:]]
     assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
     for row in found["methods"].values():
         assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
@@ -648,7 +649,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
         ]
     )
     out = capsys.readouterr().out
-    assert list(accuracies(out)) == [*FIRST, *METHODS[:8], *METHODS[-2:]]
+    assert list(accuracies(out)) == [*FIRST, *METHODS[:9]]
     assert "±" not in out.split("subspaces of R^9")[1]
 
 
@@ -908,8 +909,7 @@ ON_SETS = {
     "KMSM",
     "KCMSM",
     "KOMSM",
-    *METHODS[:8],
-    *METHODS[-2:],
+    *METHODS[:9],
 }
 ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 

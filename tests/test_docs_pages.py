@@ -303,7 +303,7 @@ def test_they_are_numbered():
     numbers = [f"{i:02}" for i in range(1, len(GALLERY) + 1)]
     assert [path.stem[:2] for path in GALLERY] == numbers
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(GALLERY) == 11 and "a gallery of eleven examples" in readme
+    assert len(GALLERY) == 12 and "a gallery of twelve examples" in readme
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

@@ -720,39 +720,3 @@ def test_classes_with_numbers_are_in_the_order_of_readers():
 def test_axes_of_atoms_have_whole_numbers(N):
     ax = plots.plot_codes(np.ones((12, N)), CLASSES)
     assert all(value == int(value) for value in ax.get_xticks())
-
-
-def test_accuracy_is_drawn_as_means_in_bands_over_a_logarithmic_axis():
-    curves = {"gSC": {4: [90.0, 94.0], 1: [60.0, 70.0]}, "one": {2: 98.0, 1: [50.0]}}
-    ax = plots.plot_accuracy(curves, "sets of a class")
-    first, second = ax.get_lines()
-    assert first.get_xydata().tolist() == [[1, 65], [4, 92]]
-    assert second.get_xydata().tolist() == [[1, 50], [2, 98]]
-    band = ax.collections[0].get_paths()[0].get_extents()
-    assert band.y0 == pytest.approx(65 - 5 * 2**0.5) and band.y1 <= 100
-    assert ax.get_xscale() == "log" and ax.get_xlabel() == "sets of a class"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gSC", "one"]
-    assert ax.get_xticks().tolist() == [1, 2, 4]
-    alone = plots.plot_accuracy({"gSC": {k: 50.0 for k in range(1, 30)}}, "p")
-    ticks = np.log(alone.get_xticks())
-    assert alone.get_legend() is None and np.diff(ticks).min() > np.log(29) / 13
-
-
-@pytest.mark.parametrize(
-    "curves, rule",
-    [
-        ([1], "curves must be {name: .*, got "),
-        ({}, "curves must be .*, got {}"),
-        ({"a": {}}, r"curves\['a'\] must be .*, got {}"),
-        ({"a": {0: 50.0}}, r"the numbers of curves\['a'\] must be positive, got 0"),
-        ({"a": {1: [np.nan]}}, r"curves\['a'\]\[1\] "),
-    ],
-)
-def test_curves_of_accuracy_are_checked(curves, rule):
-    with pytest.raises((TypeError, ValueError), match=rule):
-        plots.plot_accuracy(curves, "p")
-
-
-def test_an_axis_of_accuracy_ends_where_all_are_right():
-    ax = plots.plot_accuracy({"gSC": {1: [100.0], 2: [100.0]}}, "sets of a class")
-    assert 100 < ax.get_ylim()[1] <= 101
