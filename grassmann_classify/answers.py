@@ -38,10 +38,10 @@ def predict(model, sets):
 
 
 def answers_of(model, collection):
-    """Answers for the sets of a Collection, one by one if they fail together."""
+    """Answers for the sets of a Collection."""
     answers, failed = _each_answered(model, collection)
     class_index = np.array([index for index, *_ in answers.values()], int)
-    scores = np.array([of_set for _, of_set, _ in answers.values()])
+    scores = np.array([row for _, row, _ in answers.values()])
     scores = scores.reshape(-1, len(model.classes))
     second = _runner_up(scores, class_index)
     result = Answers(
@@ -70,7 +70,7 @@ def _runner_up(scores, class_index):
 def _each_answered(model, collection):
     """({name: (index of its class, scores, query)}, {name: why it has no answer}).
 
-    Sets are asked one by one if they fail together.
+    Sets that fail together are asked in halves.
     """
     names = collection.names
     try:
@@ -80,9 +80,9 @@ def _each_answered(model, collection):
             return {}, {names[0]: printable(error)}
     answers = {}
     failed = {}
-    for i in range(len(names)):
-        of_set, why = _each_answered(model, some_sets(collection, [i]))
-        answers |= of_set
+    for half in np.array_split(np.arange(len(names)), 2):
+        some, why = _each_answered(model, some_sets(collection, half))
+        answers |= some
         failed |= why
     return answers, failed
 
@@ -107,8 +107,7 @@ def _with_reasons(answers, model, queries, class_index, second):
     reasons = np.empty(n, object)
     reasons[:] = [*zip(*both)]
     because, instead = (
-        np.array([explained(names, pairs) for pairs in of_sets], object)
-        for of_sets in both
+        np.array([explained(names, pairs) for pairs in sets], object) for sets in both
     )
     scores = estimator.class_scores(queries)
     unit = np.maximum(np.abs(scores).max(axis=1), np.finfo(float).tiny)

@@ -300,8 +300,8 @@ def learn(bank, recipe, settings, clips=(), end=None):
     (group,) = say_kept_together(collection, [split])
     rows = {}
     failed = None
-    asked = every_method(bank), settings
-    for row in evaluate(bank, class_index, group, *split, *asked, end=end):
+    methods = every_method(bank)
+    for row in evaluate(bank, class_index, group, *split, methods, settings, end=end):
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
@@ -471,15 +471,14 @@ def more(model, collection, clips):
     points = model.reader.points(some_sets(collection, new))
     pictures = model.pictures
     if pictures is not None:
-        key = model.recipe.key
-        asked = collection.names, collection.clip, clips, key, new
-        pictures = [*pictures, *pictures_of(*asked)]
+        owners = collection.names, collection.clip, clips, model.recipe.key
+        pictures = [*pictures, *pictures_of(*owners, new)]
     groups = None
     if model.groups is not None and collection.group is not None:
         groups = [*model.groups, *(str(collection.group[i]) for i in new)]
     elif model.groups is not None or collection.group is not None:
-        which = "added" if collection.group is None else "first"
-        core.warn(f"groups are passed over: the {which} sets have none")
+        part = "added" if collection.group is None else "first"
+        core.warn(f"groups are passed over: the {part} sets have none")
     names, owners = _names_apart(model, collection, new)
     return replace(
         model,

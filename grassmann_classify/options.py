@@ -430,8 +430,8 @@ class Parser(argparse.ArgumentParser):
         return meant(word.partition("=")[0], self._option_string_actions)
 
     def error(self, message):
-        told = printable(message, but="")
-        self.exit(2, f"{self.prog}: error: {told}; see {self.prog} --help\n")
+        text = printable(message, but="")
+        self.exit(2, f"{self.prog}: error: {text}; see {self.prog} --help\n")
 
 
 def parse(arguments, prog=INSTALLED):
@@ -468,38 +468,38 @@ def split(options):
     """(Recipe, Settings, Paths) of the parsed options, the recipe plain where it is chosen."""
     from grassmann_classify.clips import Recipe
 
-    asked = vars(options)
-    of_recipe = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in asked.items()
-        if name in Recipe.__dataclass_fields__
-    }
-    of_recipe |= {
+    values = vars(options)
+
+    def fields_of(kind):
+        return {
+            name: values[name] for name in kind.__dataclass_fields__ if name in values
+        }
+
+    settings = Settings(**fields_of(Settings))
+    if options.recipe == "plain" or options.arma:
+        settings.features = settings.features or ["raw"]
+        settings.center = bool(settings.center)
+        settings.stack = settings.stack or [1]
+    fields = fields_of(Recipe) | {
         "p": max(options.p) if options.p and not options.spectrum else MOST_P,
         "fewer": options.p is None or len(options.p) > 1 or bool(options.spectrum),
         "features": (options.features or ["raw"])[0],
         "center": bool(options.center),
         "stack": (options.stack or [1])[0],
     }
-    settings = Settings(
-        **{name: asked[name] for name in Settings.__dataclass_fields__ if name in asked}
-    )
-    if options.recipe == "plain" or options.arma:
-        settings.features = settings.features or ["raw"]
-        settings.center = bool(settings.center)
-        settings.stack = settings.stack or [1]
-    paths = {name: asked[name] for name in Paths.__dataclass_fields__ if name in asked}
-    return Recipe(**of_recipe), settings, Paths(**paths)
+    for name in ("size", "columns"):
+        fields[name] = fields[name] and tuple(fields[name])
+    return Recipe(**fields), settings, Paths(**fields_of(Paths))
 
 
 def flags_of(name):
     """{subject: flags} of a command, those that most need first."""
     *_, first, others = COMMANDS[name]
-    found = {"most used": first.split()}
+    by_subject = {"most used": first.split()}
     for subject, flags in BY_SUBJECT.items():
-        rest = [one for one in flags.split() if one in others - {*first.split()}]
-        found |= {subject: rest} if rest else {}
-    return found
+        rest = [flag for flag in flags.split() if flag in others - {*first.split()}]
+        by_subject |= {subject: rest} if rest else {}
+    return by_subject
 
 
 class HelpAll(argparse.Action):

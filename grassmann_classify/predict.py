@@ -174,8 +174,8 @@ def _notes(model, possible, coverage):
         yield f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here"
     n_any = possible.count(any_of(model.classes))
     if n_any:
-        which = "every clip" if n_any == len(possible) else plural(n_any, "clip")
-        yield f"for {which} no class can be ruled out at {100 * coverage:.3g} %"
+        clips = "every clip" if n_any == len(possible) else plural(n_any, "clip")
+        yield f"for {clips} no class can be ruled out at {100 * coverage:.3g} %"
 
 
 def _shown(model, answers, possible):
@@ -204,8 +204,8 @@ def _table(model, answers, possible):
     how = [model.method, model.chosen]
     because = [""] * len(possible) if answers.because is None else answers.because
     rows = []
-    for i, of_set in enumerate(answers.scores.tolist()):
-        numbers = [f"{score:.4g}" for score in of_set]
+    for i, scores in enumerate(answers.scores.tolist()):
+        numbers = [f"{score:.4g}" for score in scores]
         label = answers.labels[i]
         rows.append(
             [answers.names[i], label, *numbers, possible[i], because[i], *how, ""]

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -560,3 +561,18 @@ def test_rows_in_a_kernels_space_are_known_where_nothing_says_that_they_are_left
     options = parse(["compare", str(tmp_path), "--methods", "kgsc"])
     assert options.kernels is None
     assert names_of_rows(options) == names_of_rows(Settings(kernels=True))
+
+
+def test_a_program_that_calls_main_keeps_its_hook_and_handlers(capsys):
+    """They are set where the process is the command's own."""
+
+    def ours():
+        handlers = [
+            signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)
+        ]
+        return [sys.excepthook, *handlers]
+
+    before = ours()
+    with pytest.raises(SystemExit):
+        main(["compare", "nowhere"])
+    assert ours() == before

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import grassmann_sc as core
+from grassmann_classify import Settings, fit, load, save
 from grassmann_classify.npz import load_npz
 from grassmann_sc import files, frames, learn
 
@@ -33,14 +34,24 @@ SETS = {
     "test0": np.array([4, 5]),
 }
 LEARN = dict(n_atoms=3, lam=0.1, rng=0)
+LABELLED = {
+    "sets": [np.roll(IMAGES, i, axis=1 + i % 2) for i in range(8)],
+    "labels": [*"abababab"],
+    "settings": Settings(methods=["gsc"], lam=[0.1], p=[1, 2], kernels=False),
+}
 MATLAB = {"a struct": {"a": 1}, "a text": "abc"}
 MATLAB["cells"] = np.array([np.ones(3), "a"], object)
 READERS = {  # of the files of these names; all others are clips
     "dictionary.npz": files.load,
     "checkpoint.npz": lambda path: learn.gdl(SAMPLES, **LEARN, n_iter=2, resume=path),
     "sets.npz": load_npz,
+    "model.npz": load,
 }
-STRICT = {"dictionary.npz", "checkpoint.npz"}  # of which any change must be refused
+STRICT = {
+    "dictionary.npz",
+    "checkpoint.npz",
+    "model.npz",
+}  # of which any change must be refused
 WRITERS = {
     "dictionary.npz": lambda file: files.save(
         file, SAMPLES[:5], labels=[*"ababc"], lam=1
@@ -48,6 +59,7 @@ WRITERS = {
     "checkpoint.npz": lambda file: learn.gdl(
         SAMPLES, **LEARN, n_iter=1, checkpoint=file
     ),
+    "model.npz": lambda file: save(file, fit(**LABELLED)),
     "clip.npy": lambda file: np.save(file, IMAGES),
     "clip.npz": lambda file: np.savez(file, frames=IMAGES),
     "packed.npz": lambda file: np.savez_compressed(
