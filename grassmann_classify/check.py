@@ -13,7 +13,6 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.baseline_rows import every_method
-from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import (
     end_of,
@@ -28,7 +27,7 @@ from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_sheet_of_suspects
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.words import all_in_words, plural, short, tell
+from grassmann_classify.words import all_in_words, plural, say_failed, short, tell
 from grassmann_sc import calibration, tuning
 
 PRINTED = 12  # suspects and pairs of copies

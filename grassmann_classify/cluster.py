@@ -6,14 +6,13 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.building import build_all, look
-from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import BECAUSE, explained
 from grassmann_classify.inputs import new_clips, take_given
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.words import first_of, plural, tell
+from grassmann_classify.words import first_of, plural, say_failed, tell
 from grassmann_sc import estimators, plots, subspaces
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,

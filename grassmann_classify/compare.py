@@ -1,6 +1,5 @@
 """How well each row tells the classes of labelled clips apart: the command compare."""
 
-import sys
 import time
 from collections import namedtuple
 from dataclasses import asdict
@@ -26,7 +25,7 @@ from grassmann_classify.tables import (
     notes_of,
     summed,
 )
-from grassmann_classify.words import plural, short, tell, to_stderr
+from grassmann_classify.words import plural, say_failed, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
@@ -206,20 +205,3 @@ def copies_across(collection, pairs):
         f"{plural(len(copies), 'pair')} of copies are in both parts of a split, which makes "
         f"accuracy too high, as {first} and {second}; the command check names them"
     ]
-
-
-def say_failed(collection, results=()):
-    """Name the clips and rows that failed; exit with status 1 if any row did."""
-    if collection.unread:
-        to_stderr(
-            f"\n{plural(len(collection.unread), 'clip')} could not be used:\n  "
-            + "\n  ".join(collection.unread.values())
-        )
-    failed = [
-        f"{short(name)} failed: {split['failed']}"
-        for name, splits in dict(results).items()
-        for split in splits
-        if split["failed"]
-    ]
-    if failed:
-        sys.exit("\n".join(dict.fromkeys(failed)))

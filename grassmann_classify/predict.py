@@ -10,7 +10,6 @@ from grassmann_classify.answers import (
     possible_classes,
 )
 from grassmann_classify.building import look_at_new
-from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import end_of
 from grassmann_classify.inputs import (
     choose_kernels,
@@ -25,7 +24,7 @@ from grassmann_classify.model_file import load, save
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_sheet_of_answers
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.words import UNLIKE, plural, tell, to_stderr
+from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
 from grassmann_sc import checks, files
 
 

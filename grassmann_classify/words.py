@@ -78,6 +78,23 @@ def plural(number, thing):
     return f"{number} {thing}{ending if number != 1 else ''}"
 
 
+def say_failed(collection, results=()):
+    """Name the clips and rows that failed; exit with status 1 if any row did."""
+    if collection.unread:
+        to_stderr(
+            f"\n{plural(len(collection.unread), 'clip')} could not be used:\n  "
+            + "\n  ".join(collection.unread.values())
+        )
+    failed = [
+        f"{short(name)} failed: {split['failed']}"
+        for name, splits in dict(results).items()
+        for split in splits
+        if split["failed"]
+    ]
+    if failed:
+        sys.exit("\n".join(dict.fromkeys(failed)))
+
+
 def first_of(texts, between):
     """The first texts in one, and how many more there are."""
     more = len(texts) - MOST_NAMED
