@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 import grassmann_sc as core
-from grassmann_sc import checks, learn
+from grassmann_sc import learn
 
 __all__ = ["Whitening", "discriminative_atoms", "ridge_residuals"]
 
@@ -88,8 +88,9 @@ class Whitening:
         self._means = csr_array(
             (1 / np.sqrt(np.bincount(index)[index]), (np.arange(N), index))
         )
-        self._dtype = K_dd.dtype
+        core.check_grams(K_dd, K_dd[:0], 0)
         K = (K_dd + K_dd.T) / 2
+        self._gram = K
         scatter = self._centred(self._centred(K).T)
         total = scatter.trace()
         least = N * np.finfo(K.dtype).eps * core.max_abs(K)  # less is rounding of K
@@ -116,15 +117,7 @@ class Whitening:
 
         K_xd (n, N), norm2: K(x, x) of the queries, a number or (n,).
         """
-        K_xd = checks.shaped_array(
-            K_xd, "K_xd", ("n", len(self.K_dd)), ", one column a sample"
-        )
-        norm2 = core.finite_array(norm2, "norm2")
-        if norm2.shape not in ((), (len(K_xd),)) or (norm2 < 0).any():
-            raise ValueError(
-                f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
-                f"{norm2!r}"
-            )
+        _, K_xd, norm2 = core.check_grams(self._gram, K_xd, norm2)
         return self._products(K_xd, *self._whitened(K_xd.T, norm2))
 
     def grams(
@@ -149,13 +142,13 @@ class Whitening:
         square = norm2 - np.square(images).sum(axis=0)
         # what whitening leaves of norm2 may be less than its rounding
         return images, np.sqrt(
-            np.maximum(square, core.tie_tolerance(self._dtype) * norm2) + TINY
+            np.maximum(square, core.tie_tolerance(self._gram.dtype) * norm2) + TINY
         )
 
     def _products(self, K_xd, images, lengths):
         """K' (n, N) from Z and the lengths of queries."""
         K = (K_xd - images.T @ self._images) / np.outer(lengths, self._lengths)
-        return K.clip(-1, 1).astype(np.result_type(K_xd, self._dtype), copy=False)
+        return K.clip(-1, 1).astype(K_xd.dtype, copy=False)
 
 
 # ------------------------------------------------------------ discriminative dictionaries

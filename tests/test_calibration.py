@@ -32,8 +32,10 @@ def noisy_classes(seed, n=90):
 
 
 @pytest.mark.parametrize("rule", ["residual", "sum", "max"])
-@pytest.mark.parametrize("kernel", ["projection", "precomputed"])
-@pytest.mark.parametrize("shrinkage", [None, 0.03])
+@pytest.mark.parametrize(
+    "kernel, shrinkage",
+    [("projection", None), ("precomputed", None), ("precomputed", 0.03)],
+)
 def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(
     rule, kernel, shrinkage
 ):

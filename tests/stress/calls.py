@@ -333,6 +333,7 @@ def known_values():
         "n_clusters": [2],
         "calibration.left_out": [np.random.default_rng(0).random((6, 3))],
         "p_values.scores": [np.random.default_rng(1).random((4, 3))],
+        "shrinkage": [0.1],
         "measure": [images],
         "measurements": [dynamics.compress(images, 8, 40)],
         "method": ["kmeans", "random"],
