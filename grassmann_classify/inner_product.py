@@ -125,9 +125,12 @@ def fill(bank, rankings, with_kernels, end=math.inf):
         cheap = bank.is_cheap(name)
         some = [one for one in rankings if cheap or name in one.leading()]
         if some and time.perf_counter() < end:
-            for grams in bank.gaussian(name):
-                _judge(bank, some, grams)
-                _forget(bank, rankings)
+            try:
+                for grams in bank.gaussian(name):
+                    _judge(bank, some, grams)
+                    _forget(bank, rankings)
+            except ValueError as error:
+                to_stderr(f"Gaussian candidates left out: {error}")
     for name, why in bank.absent.items():
         to_stderr(f"recipe {name} left out: {why}")
     summed = {c for one in rankings for k in (True, False) for c in one.summed(k)}

@@ -120,7 +120,8 @@ def test_labels_of_sets_that_are_not_learned_change_nothing():
     assert chosen[0] == chosen[1] and len(chosen[0]) == 12
     K = mean_of(bank_of().grams.values() or candidates_of(bank_of()).values())
     for shrinkage in SHRINKAGE:
-        fit, validate = PARTS[0][:16], PARTS[0][16:]
+        fit = PARTS[0][:16]
+        validate = PARTS[0][16:]
         parts = []
         for seed in range(2):
             label = LABEL.copy()
@@ -193,7 +194,8 @@ def test_rows_on_single_candidates_take_those_that_are_summed():
     bank = bank_of()
     settings = Settings(methods=["nearest", "gda"], baselines=True)
     rows = [*evaluate(bank, LABEL, None, *PARTS, every_method(bank), settings)]
-    usual, gda = rows[0], rows[-1]
+    usual = rows[0]
+    gda = rows[-1]
     assert usual.method.name == "nearest subspace" and gda.failed is None
     assert usual.inner.candidates == [Candidate("plain", usual.chosen["p"])]
     (candidate,) = gda.inner.candidates
