@@ -859,18 +859,23 @@ def bases_gram(
     pieces = slices(d, _even_share(d, 1024))
     used_X, start_X = columns_in_use(X)
     used_D, start_D = (used_X, start_X) if symmetric else columns_in_use(D)
+    # for all tiles: the pages of a new array would be made one by one, tile after tile
+    packed_X = np.empty(height * p * pieces[0].stop, X.dtype)
+    packed_D = np.empty(width * q * pieces[0].stop, X.dtype)
+    products = np.empty((min(2, len(pieces)), height * p * width * q), X.dtype)
     for columns in slices(N, width):
         for rows in slices(columns.stop if symmetric else n, height):
             left = max(rows.start, columns.start) if symmetric else columns.start
-            product = None
             for piece in pieces:
                 # one piece is packed once for all rows
                 if rows.start == 0 or len(pieces) > 1:
-                    packed = _pack(D, columns, piece, used_D)
+                    packed = _pack(D, columns, piece, used_D, packed_D)
                 # less what lies above the rows
-                of_left = packed[start_D[left] - start_D[columns.start] :]
-                part = _pack(X, rows, piece, used_X) @ of_left.T
-                product = part if product is None else np.add(product, part, out=part)
+                right = packed[start_D[left] - start_D[columns.start] :]
+                upper = _pack(X, rows, piece, used_X, packed_X)
+                out = products[-1 if piece.start else 0, : len(upper) * len(right)]
+                part = np.matmul(upper, right.T, out=out.reshape(len(upper), -1))
+                product = np.add(product, part, out=product) if piece.start else part
             (add or sum_squares)(
                 product,
                 start_X[rows.start : rows.stop + 1] - start_X[rows.start],
@@ -879,10 +884,8 @@ def bases_gram(
                 left,
                 K,
             )
-    for rows in slices(n, 64) if symmetric else []:
-        K[..., rows.stop :, rows] = K[..., rows, rows.stop :].swapaxes(-1, -2)
-        square = K[..., rows, rows]
-        square[...] = np.triu(square) + np.triu(square, 1).swapaxes(-1, -2)
+    for gram in K.reshape(math.prod(leading), n, N) if symmetric else []:
+        _mirror(gram)
     return K
 
 
@@ -896,24 +899,37 @@ def columns_in_use(X):
     """The mask (n, p) of nonzero columns of X (n, d, p), None if all are, and how many
     lie before each subspace (n + 1,).
     """
-    used = X[:, X.shape[1] // 2] != 0  # which nearly always says it
-    used = used if used.all() else X.any(axis=1)
-    return None if used.all() else used, np.append(0, np.cumsum(used.sum(axis=1)))
+    n, d, p = X.shape
+    # the middle row nearly always says it
+    if X[:, d // 2].all() or (used := X.any(axis=1)).all():
+        return None, np.arange(0, n * p + 1, p)
+    return used, np.append(0, np.cumsum(used.sum(axis=1)))
 
 
-def _pack(X, some, piece, used):
-    """The columns in use of X[some, piece] (t, d, p) as rows (t p, d)."""
+def _pack(X, some, piece, used, buffer):
+    """The columns in use of X[some, piece] (t, d, p) as rows (t p, d), in the buffer."""
     few = X[some, piece].swapaxes(1, 2)
     if used is not None:
-        return few[used[some]]
-    # a copy always: NumPy rounds A A^T of one array in another way
-    return np.array(few, order="C").reshape(-1, few.shape[2])
+        few = few[used[some]]
+    rows = buffer[: few.size].reshape(few.shape)
+    np.copyto(rows, few)
+    return rows.reshape(-1, few.shape[-1])
 
 
 def _even_share(total, most):
     """The size of the fewest equal parts of total that are at most `most`; at least 1."""
     parts = -(-total // max(1, most))
     return -(-total // parts) if parts else 1
+
+
+@jit
+def _mirror(K):
+    """K[j, i] = K[i, j] for j > i, by tiles that stay in cache."""
+    for top in range(0, len(K), 32):
+        for left in range(top, len(K), 32):
+            for i in range(top, min(top + 32, len(K))):
+                for j in range(max(left, i + 1), min(left + 32, len(K))):
+                    K[j, i] = K[i, j]
 
 
 @jit
@@ -948,11 +964,10 @@ def sum_leading_squares(product, rows, columns, top, left, K):
         for j in range(len(columns) - 1):
             total = 0.0
             for k in range(len(K)):
-                new = product[i * p + k, j * q + k] ** 2
+                total += product[i * p + k, j * q + k] ** 2
                 for a in range(k):
-                    new += product[i * p + k, j * q + a] ** 2
-                    new += product[i * p + a, j * q + k] ** 2
-                total += new
+                    total += product[i * p + k, j * q + a] ** 2
+                    total += product[i * p + a, j * q + k] ** 2
                 K[k, top + i, left + j] = total
 
 
@@ -979,7 +994,7 @@ class SparseCoding(
         path = np.atleast_1d(self.lam)
         order = np.argsort(-path, kind="stable")  # each starts the next
         K = c_array(K_dd, np.float64)
-        norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
+        norm2 = np.full(n, norm2, np.float64)
         inverse = None
         if not self.positive and not path.all():  # least squares, where lam is 0
             inverse = np.linalg.pinv(K, N * np.finfo(dtype).eps, hermitian=True)
@@ -995,7 +1010,7 @@ class SparseCoding(
             def solve(block):
                 rows = slice(tile.start + block.start, tile.start + block.stop)
                 k = c_array(k_tile[block], np.float64)
-                half = np.tile(path / 2, (len(k), 1))
+                half = np.repeat(path[None] / 2, len(k), axis=0)
                 if self.lam_scale == "max":
                     # k = 0 has the code 0 at every lambda
                     half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
@@ -1030,9 +1045,9 @@ class SparseCoding(
                     return [scipy.sparse.csr_array(y.astype(dtype)) for y in Y]
                 codes[:, rows] = Y
 
-            # an eighth of the queries, unless that is so few that threads do not pay
-            block = min(512, 2**15 // N, max(-(-len(k_tile) // 8), 2**12 // N))
-            sparse += run_blocks(solve, len(k_tile), max(1, block))
+            # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds
+            block = block_of(N * (N + 50), 2**15 // N)
+            sparse += run_blocks(solve, len(k_tile), block)
         _warn_unless_optimal(gap.T, self.tol * norm2, self.max_iter, min(curvature))
         if self.sparse_output:
             # vstack takes one block or more
@@ -1580,7 +1595,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
         N = len(K_dd)
         m = self.n_neighbors
         K = c_array(K_dd, K_dd.dtype)
-        norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
+        norm2 = np.full(n, norm2, np.float64)
         tol = tie_tolerance(K.dtype)
         longer = lengths_above_least(K)
         indices = np.zeros((n, m), np.int64)
@@ -1611,7 +1626,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
                         K, k[dependent], ridges[dependent], tol, indices[these]
                     )
 
-            run_blocks(solve, len(k_tile), 64)
+            run_blocks(solve, len(k_tile), block_of(N + 10 * m**2 + m**3))
         values = values.astype(K.dtype, copy=False)
         _check_finite_codes(values)
         codes = scipy.sparse.csr_array(
@@ -1795,7 +1810,8 @@ def _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule):
         return _scored(codes[rows], K_dd, K_xd[rows], index, n_classes, rule)[0]
 
     none = np.empty((0, n_classes))
-    return np.concatenate([none, *run_blocks(score, len(K_xd), 64)])
+    block = block_of(8 * len(K_dd), SCRATCH // len(K_dd))
+    return np.concatenate([none, *run_blocks(score, len(K_xd), block)])
 
 
 def _scored(codes, K_dd, K_xd, index, n_classes, rule):
@@ -2261,21 +2277,38 @@ def _errors_of_columns(X):
     """
     n, d, p = X.shape
     errors = np.empty((2, n))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for few in slices(n, max(1, SCRATCH // (d * p))):
-            G = np.matmul(X[few].swapaxes(1, 2), X[few]).astype(np.float64, copy=False)
-            lengths = G.diagonal(axis1=1, axis2=2).copy()  # squared (t, p)
-            G[:, range(p), range(p)] = 0
-            off = np.abs(G).max(axis=(1, 2))
-            errors[0, few] = np.maximum(off, np.abs(lengths - 1).max(axis=1))
-            errors[1, few] = np.maximum(off, np.abs((lengths**2).sum(axis=1) - 1))
+
+    def measure(some):
+        rows = np.array(X[some].swapaxes(1, 2), order="C")  # (t, p, d)
+        _measure_rows(rows, errors[:, some])
+
+    run_blocks(measure, n, block_of(d * p * p, SCRATCH // (d * p)))
     return errors
+
+
+@jit
+def _measure_rows(rows, errors):
+    """_errors_of_columns of subspaces (t, p, d), a row a column of theirs."""
+    t, p, d = rows.shape
+    for i in range(t):
+        off = 0.0
+        length = 0.0
+        total = -1.0
+        for a in range(p):
+            square = dot(rows[i, a], rows[i, a], d)
+            length = max(length, abs(square - 1.0))
+            total += square * square
+            for b in range(a):
+                off = max(off, abs(dot(rows[i, a], rows[i, b], d)))
+        finite = 1.0 if total < np.inf else np.nan
+        errors[0, i] = finite * max(off, length)
+        errors[1, i] = finite * max(off, abs(total))
 
 
 def squared_norm(X):
     """||X^||_F^2, one for all of checked X (n, d, p): p of bases, 1 of weighted ones."""
-    lengths = np.einsum("ndp,ndp->np", X[:1], X[:1], dtype=np.float64)
-    return round(np.sum(lengths**2)) if len(X) else X.shape[2]
+    lengths = np.square(X[:1], dtype=np.float64).sum(axis=1)
+    return round(float(np.vdot(lengths, lengths))) if len(X) else X.shape[2]
 
 
 def check_dictionary(D: ArrayLike, name: str, weighted: bool = False) -> np.ndarray:
@@ -2524,14 +2557,25 @@ def slices(n, step):
 
 def c_array(A, dtype):
     """A as a C-ordered writable array of the type, for compiled code."""
-    return np.require(A, dtype, "CW")
+    A = np.asarray(A, dtype, order="C")  # np.require is four times as slow
+    return A if A.flags.writeable else A.copy()
+
+
+def block_of(work, most=2**62):
+    """How many items take about a millisecond together, at least 1, if each takes this
+    work, in multiplications; or `most`, the items that fit into the scratch of a thread.
+
+    run_blocks needs no thread but the caller's for one block: so less work has none.
+    """
+    return int(max(1, min(most, 2**20 // work)))
 
 
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
     The caller is one of them, so that it need not wait for others to start. The blocks
-    do not depend on the number of threads. After an error or Ctrl-C no block begins.
+    do not depend on the number of threads; block_of tells how long they are to be.
+    After an error or Ctrl-C no block begins.
     """
     blocks = slices(n, block)
     results = [None] * len(blocks)
@@ -2547,7 +2591,8 @@ def run_blocks(job, n, block):
     # Numba tells under a lock of all its processes: a fork must not find it taken by each
     # small call of another thread
     others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
-    with ThreadPoolExecutor(max(1, others)) as pool:  # it starts threads on demand
+    # it starts threads on demand, and is as slow as a small call where it starts none
+    with ThreadPoolExecutor(others) if others else contextlib.nullcontext() as pool:
         try:
             helpers = [pool.submit(work) for _ in range(others)]
             work()

@@ -272,6 +272,7 @@ def test_queries_beyond_one_block_are_coded_alike(monkeypatch):
     X = gs.random_subspaces(3000, 3, 1, rng=0)
     D = gs.random_subspaces(1, 3, 1, rng=1)
     monkeypatch.setattr(gs, "TILE", 1300)
+    monkeypatch.setattr(gs, "block_of", lambda work, most=None: 500)
     run_blocks = gs.run_blocks
     runs = []
 

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
@@ -370,3 +372,33 @@ assert np.array_equal(code(), want)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_while_threads_run_codes_in_the_child_and_in_the_parent():
     run_python(FORK, NUMBA_NUM_THREADS="2")
+
+
+def test_little_work_starts_no_thread(monkeypatch):
+    """A small call is over before a thread would begin; a large one shares its work."""
+    started = []
+    pool = gs.ThreadPoolExecutor
+
+    def counted(others):
+        started.append(others)
+        return pool(others)
+
+    monkeypatch.setattr(gs, "ThreadPoolExecutor", counted)
+    monkeypatch.setattr(gs, "thread_count", lambda: 2)
+    D = gs.random_subspaces(50, 20, 2, rng=0)
+    X = gs.random_subspaces(100, 20, 2, rng=1)
+    gs.gsc(X, D, 0.1)
+    gs.glc(X, D, 5)
+    gs.classify(X, D, np.arange(50) % 5, n_neighbors=5)
+    assert started == []
+    D = gs.random_subspaces(400, 20, 2, rng=0)
+    gs.gsc(X, D, 0.1)
+    assert started == [1]
+
+
+@given(st.integers(1, 2**40), st.integers(1, 2**40))
+def test_a_block_is_a_millisecond_of_work(work, most):
+    block = gs.block_of(work, most)
+    assert 1 <= block <= most
+    assert block == 1 or block * work <= 2**20
+    assert block == most or (block + 1) * work > 2**20
