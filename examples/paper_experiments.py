@@ -4,8 +4,8 @@ Run: python -m examples.paper_experiments NAME --data DIR
 
 The data sets cannot be shipped: --help-data [NAME] says what to download and how to lay
 it out. Preprocessing, descriptor, p, ARMA orders, protocol, repetitions and the rule by
-residuals are the paper's; what it does not say is chosen here and marked "ours". The
-subspaces are kept in OUT/NAME/cache; results.json and codes.npz go to OUT/NAME.
+residuals are the paper's; what it does not say is chosen here and marked "ours".
+results.json and codes.npz go to a new folder OUT/NAME, else OUT/NAME-2, ...
 """
 
 import csv
@@ -70,12 +70,11 @@ from sklearn.svm import SVC
 from grassmann_classify import rows
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import baselines, video_baselines, videos_of
-from grassmann_classify.building import build_all
+from grassmann_classify.building import build_all, look
 from grassmann_classify.clips import Clip, Recipe, clip_names
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import run_splits, successes
 from grassmann_classify.finding import find_clips
-from grassmann_classify.headers import look
 from grassmann_classify.results import Results, save_codes, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, split_by_file
@@ -424,7 +423,7 @@ def methods_of(preset, inputs):
 # -------------------------------------------------------------------------- the command
 
 
-def videos_for(preset, clips, collection, cache, strict):
+def videos_for(preset, clips, collection, strict):
     """The clips of a Collection for baselines on videos, if the paper has any.
 
     Where the sets are of descriptors, the frames are read again.
@@ -436,7 +435,7 @@ def videos_for(preset, clips, collection, cache, strict):
         known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
         recipe = replace(recipe, features="raw", feature_options={}, p=1)
-        collection = build_all(kept, recipe, cache, keep_rows=True, strict=strict)
+        collection = build_all(kept, recipe, keep_rows=True, strict=strict)
         if len(collection.sets) != len(kept):
             raise ValueError(
                 "all clips must have frames of one size for the baselines on videos, "
@@ -452,24 +451,17 @@ def run(name, preset, options):
             f"{options.data}: holds no clip in the layout of this experiment"
         )
     with Results(options.out / name) as out:
-        out.protect_clips(clips)
         compare(preset, options, clips, out)
 
 
 def compare(preset, options, clips, out):
     """Evaluate the rows of a Preset on its clips."""
-    seen = look(clips, preset.recipe, options.strict, options.skip)
-    collection = build_all(
-        clips,
-        preset.recipe,
-        out.cache,
-        keep_rows=True,
-        strict=options.strict,
-        seen=seen,
-    )
+    headers = look(clips, preset.recipe, options.strict, options.skip)
+    how = {"keep_rows": True, "strict": options.strict}
+    collection = build_all(clips, preset.recipe, headers=headers, **how)
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
-    videos = videos_for(preset, clips, collection, out.cache, options.strict)
+    videos = videos_for(preset, clips, collection, options.strict)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = Settings(
         [preset.recipe.p],
