@@ -224,8 +224,8 @@ class Bank(Rows):
             self.p = []
 
     def dimensions(self, rank):
-        """The p of candidates whose sets have this rank."""
-        if self.p is None:
+        """The p to try of sets of this rank."""
+        if not self.p:
             return tuning.dimensions(min(rank, MOST_P))
         return [p for p in self.p if p <= rank]
 
@@ -235,11 +235,11 @@ class Bank(Rows):
         ValueError if a set has no directions by it, or none of the p asked for.
         """
         U, s = self.directions(name, short=True)
-        found = [Candidate(name, p) for p in self.dimensions(rank_of(s))]
-        if self.is_base(name) and not self.collection.spectra:
-            spectrum = []
-        else:
-            spectrum = self.spectrum
+        is_given = self.is_base(name) and not self.collection.spectra
+        spectrum = [] if is_given else self.spectrum
+        alone = self.p == [] and spectrum
+        dimensions = [] if alone else self.dimensions(rank_of(s))
+        found = [Candidate(name, p) for p in dimensions]
         found += [Candidate(name, None, alpha) for alpha in spectrum]
         if not found:
             raise ValueError(
@@ -262,7 +262,7 @@ class Bank(Rows):
         if not own:
             gammas = kernels.gamma_grid(sets, N_GAMMAS)
             grid = [kernels.rbf(float(gamma)) for gamma in gammas]
-        most = MOST_P_IN_KERNEL if self.p is None else max(self.p, default=1)
+        most = max(self.p) if self.p else MOST_P_IN_KERNEL
         part = max(1, MOST_BYTES // (8 * most * len(sets) ** 2))
         for first in range(0, len(grid), part):
             bases = {}

@@ -36,8 +36,8 @@ class Ranking:
     """The accuracy of each candidate on a split's training part.
 
     label (n,): the classes of all sets, of which only those in folds are read. accuracy
-    {Candidate: share that is right}; nearest: those of the nearest subspace, of the
-    first recipe's dimensions.
+    {Candidate: share that is right}; nearest: those of the nearest subspace, by the
+    first recipe.
     """
 
     def __init__(self, label, folds, first):
@@ -53,7 +53,7 @@ class Ranking:
         right = []
         nearest = []
         linear = candidate.kernel is None
-        is_usual = linear and candidate.p and candidate.recipe == self.first
+        is_usual = linear and candidate.recipe == self.first
         for fit, validate in self.folds:
             K_dd, K_xd = tuning.Gram(K).parts(fit, validate)
             K_dd = K_dd.astype(np.float64)
@@ -88,13 +88,16 @@ class Ranking:
         return sorted(some, key=of_all.get, reverse=True)
 
     def best(self, allowed=lambda candidate: True):
-        """The best of the linear candidates that are allowed."""
-        some = filter(allowed, self._among(linear=True))
-        return max(some, key=self.accuracy.get)
+        """The best linear candidate that is allowed, or of all if none is."""
+        of_all = self._among(linear=True)
+        return max([*filter(allowed, of_all)] or of_all, key=of_all.get)
 
     def usual(self):
-        """The dimension that is best for the nearest subspace, by the first recipe."""
-        return max(self.nearest, key=self.nearest.get)
+        """The p that is best for the nearest subspace, by the first recipe if it can be."""
+        of_p = [candidate for candidate in self.nearest if candidate.p]
+        if not self.nearest:
+            return self.best()
+        return max(of_p or self.nearest, key=self.nearest.get)
 
     def leading(self):
         """The recipes with the best linear candidates, at most LEADING."""
@@ -131,6 +134,11 @@ def fill(bank, rankings, with_kernels, end=math.inf):
                     _forget(bank, rankings)
             except ValueError as error:
                 to_stderr(f"Gaussian candidates left out: {error}")
+    _say(bank, rankings, began)
+
+
+def _say(bank, rankings, began):
+    """Say what was ranked since a time, and what is left out."""
     for name, why in bank.absent.items():
         to_stderr(f"recipe {name} left out: {why}")
     summed = {c for one in rankings for k in (True, False) for c in one.summed(k)}
@@ -170,8 +178,7 @@ def _forget(bank, rankings):
             for candidate in ranking.summed(linear):
                 gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
                 behind[candidate] = min(gap, behind.get(candidate, gap))
-        if ranking.nearest:
-            behind[ranking.usual()] = -1
+        behind[ranking.usual()] = -1
     n = len(next(iter(bank.grams.values())))
     most = max(1, MOST_BYTES // (4 * n**2))
     order = sorted(behind, key=behind.get)

@@ -25,6 +25,7 @@ from grassmann_classify.inner_product import (
     Whitened,
     mean_of,
 )
+from grassmann_classify.settings import USUAL_P
 from grassmann_classify.words import ROWS, meant, plural, printable, short, told
 from grassmann_sc import checks, estimators, tuning
 
@@ -459,7 +460,7 @@ def _grid(method, split):
     if method.reads == "sets":
         sets = bank.sets(best.recipe)
     elif method.reads == "subspaces":
-        grid = {"p": [best.p], **grid}
+        grid = {"p": [best.p or USUAL_P], **grid}
         U, _ = bank.directions(best.recipe)
         of_p = {p: (np.ascontiguousarray(U[:, :, :p]), {}) for p in grid["p"]}
     made = {}

@@ -182,6 +182,15 @@ def test_settings_narrow_the_bank(asked, points):
         assert {(c.p, c.spectrum) for c in grams} == points
 
 
+def test_rows_that_need_a_dimension_have_one_where_spectra_alone_are_asked_for():
+    bank = bank_of(spectrum=[0.25])
+    settings = Settings(methods=["nearest", "dcc"], spectrum=[0.25])
+    rows = [*evaluate(bank, LABEL, None, *PARTS, every_method(bank), settings)]
+    assert [row.failed for row in rows] == [None] * 3
+    assert rows[0].chosen == {"recipe": "plain", "spectrum": 0.25}
+    assert rows[-1].method.name == "DCC" and rows[-1].chosen["p"] >= 1
+
+
 def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
     bank = bank_of()
     bank.recipes = recipes_of(PLAIN, (5,), [24], ["raw"], [False], [1, 30])
