@@ -239,6 +239,15 @@ models, see docs/paper.rst.""",
     },
 )
 
+
+def of_unit_variance(film):
+    """Each pixel of a clip less its mean, divided by its standard deviation, or 0."""
+    rows = film.reshape(len(film), -1).astype(float)
+    rows -= rows.mean(axis=0)
+    deviation = rows.std(axis=0)
+    return np.divide(rows, deviation, out=np.zeros_like(rows), where=deviation > 1e-9)
+
+
 UCSD = Preset(
     title="Scene analysis, UCSD traffic",
     place="Table 3, section 8.2.3",
@@ -251,7 +260,7 @@ four trials' lists. Lay it out as
 Clips become 48 x 48, less their mean image, each pixel of unit variance; ARMA models of 10 states
 and 5 blocks; the four trials. Ours: variance by pixel (one variance for a clip would change no
 subspace); kgSC and kgLC take stacks of 5 frames in place of ARMA models, see docs/paper.rst.""",
-    recipe=Recipe(p=10, arma=5, size=(48, 48), unit_variance=True),
+    recipe=Recipe(p=10, arma=5, size=(48, 48), describe=of_unit_variance),
     clips=find_clips,
     splits=given_splits,
     repeats=1,
@@ -431,10 +440,10 @@ def videos_for(preset, clips, collection, strict):
     if not VIDEO_BASELINES & set(preset.printed):
         return None
     recipe = preset.recipe
-    if recipe.features != "raw":
+    if recipe.features != "raw" or recipe.describe:
         known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
-        recipe = replace(recipe, features="raw", feature_options={}, p=1)
+        recipe = replace(recipe, features="raw", feature_options={}, describe=None, p=1)
         collection = build_all(kept, recipe, keep_rows=True, strict=strict)
         if len(collection.sets) != len(kept):
             raise ValueError(

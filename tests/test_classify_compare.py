@@ -371,7 +371,7 @@ def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):
     kept = json.loads((tmp_path / "out" / "results.json").read_text())
     assert kept["provisional"] and list(kept["methods"]) == [*accuracies(told)]
     for name in ("predictions.csv", "codes.npz", "report.html"):
-        assert (tmp_path / name).exists()
+        assert (tmp_path / "out" / name).exists()
 
 
 def test_results_and_predictions_are_those_of_their_split(tmp_path):
