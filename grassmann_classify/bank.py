@@ -224,9 +224,14 @@ class Bank(Rows):
             self.p = []
 
     def dimensions(self, rank):
-        """The p to try of sets of this rank."""
+        """The p to try of sets of this rank; ValueError if those asked for are above."""
         if not self.p:
             return tuning.dimensions(min(rank, MOST_P))
+        if min(self.p) > rank:
+            raise ValueError(
+                f"--p must hold a dimension up to {rank}, that of the smallest set; got "
+                f"{self.p}"
+            )
         return [p for p in self.p if p <= rank]
 
     def linear(self, name):
@@ -241,11 +246,6 @@ class Bank(Rows):
         dimensions = [] if alone else self.dimensions(rank_of(s))
         found = [Candidate(name, p) for p in dimensions]
         found += [Candidate(name, None, alpha) for alpha in spectrum]
-        if not found:
-            raise ValueError(
-                f"--p must hold a dimension up to {rank_of(s)}, that of the smallest "
-                f"set; got {self.p}"
-            )
         part = max(1, MOST_BYTES // (8 * len(s) ** 2))
         for first in range(0, len(found), part):
             some = found[first : first + part]
@@ -277,10 +277,11 @@ class Bank(Rows):
                 bases[kernel] = [A[:, :most] for A in of_sets]
             found = kernels.kernel_grams(sets, [*bases.values()], [*bases], each_p=True)
             for kernel, K in zip(bases, found):
+                dimensions = self.p or tuning.dimensions(min(most, len(K)))
                 yield {
                     Candidate(name, p, kernel=kernel): (K[p - 1] / p).astype(np.float32)
-                    for p in self.dimensions(len(K))
-                    if p <= most
+                    for p in dimensions
+                    if p <= len(K)
                 }
 
     def is_cheap(self, name):

@@ -315,6 +315,8 @@ def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
         with contextlib.suppress(ValueError):  # no set of it is needed
             for grams in look.linear(name):
                 look.grams |= grams
+    if not look.grams:
+        return Progress({}, train, test, {})
     classes, index = np.unique(label[some], return_inverse=True)
     parts = (np.searchsorted(some, part) for part in (train, test))
     split = Split(look, index, *parts, settings, [], [], None, end)

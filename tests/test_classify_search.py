@@ -269,9 +269,6 @@ def test_regularised_baselines_are_tuned_over_their_regularisation():
         assert set(tried) == set(baseline_rows.REG)
 
 
-# ----------------------------------------------------------------------------- the vote
-
-
 def test_folds_that_are_repeated_are_drawn_anew():
     label = np.arange(24) % 2
     for group in (None, np.arange(24) // 2):
