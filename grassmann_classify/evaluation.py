@@ -1,6 +1,5 @@
 """Evaluate all rows on splits into training and test parts."""
 
-import contextlib
 import functools
 import itertools
 import math
@@ -311,10 +310,15 @@ def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
     if len(some) == len(label):
         look.described = bank.described
     look.take_spectra(FIXED)
+    why = None
     for name in look.names:
-        with contextlib.suppress(ValueError):  # no set of it is needed
+        try:
             for grams in look.linear(name):
                 look.grams |= grams
+        except ValueError as error:  # of one recipe among several
+            why = error
+    if not look.grams:
+        raise why
     if not look.grams:
         return Progress({}, train, test, {})
     classes, index = np.unique(label[some], return_inverse=True)

@@ -311,7 +311,7 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
     )
     assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
     with pytest.raises(
-        SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"
+        SystemExit, match=r"--p must hold a dimension up to 5, .* got \[7, 8"
     ):
         main(
             [
