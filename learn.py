@@ -1,8 +1,7 @@
 """Grassmann dictionary learning (gDL, kgDL): atoms that code subspaces with few
 coefficients.
 
-Alternates coding and an update of one atom after another (Gauss-Seidel), by its closed
-form where d <= 16 p, else by a Rayleigh-Ritz step towards it that costs a few codings,
+Alternates coding and a closed-form update of one atom after another (Gauss-Seidel),
 after the section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i
 (||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, the memory of
 subspaces is rows (n, p, d), the transposes of the bases, so that a set of them is a
@@ -35,6 +34,7 @@ ONE_THREAD = (
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
 DENSE = 16  # times p is the largest d for which S_r is formed
+SURE = 1e-10  # relative error of the eigenvalues of an updated atom
 PANEL = 16  # rows of X_i^ that are made at a time
 TOGETHER = 8  # atoms of a stream that are multiplied with all others at a time
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
@@ -647,10 +647,9 @@ def update_atoms(
     eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
     minimiser of the cost over that atom, with the atoms before r already updated. Of
     weighted D the closest D_r^ of rank p and unit norm: the same eigenvectors, weighted
-    by their eigenvalues, or 0 for negative ones. S_r is formed, on the span of the bases
-    that take part in it if they have fewer than d columns; gdl, where d > 16 p, takes a
-    step towards these eigenvectors instead, many times as fast. An atom that no sample
-    uses (S_r = 0) stays as it is.
+    by their eigenvalues, or 0 for negative ones. No d
+    x d matrix is formed unless d is small; the bases that take part in an atom's update
+    are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn
@@ -666,7 +665,7 @@ def update_atoms(
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
     rows = copied_rows(sharpened(D))
-    _solve(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
+    _update(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
@@ -696,42 +695,10 @@ def copied_rows(D):
 
 
 def _update(samples, rows, codes, weights):
-    """Update atoms as rows (N, p, d) in place, by samples as rows (n, p, d).
-
-    As update_atoms does where d is small, else by a step towards it.
-    """
-    if rows.shape[2] <= DENSE * rows.shape[1]:
-        _solve(samples, rows, codes, weights)
-        return
-    used, shared = _sums_of_codes(codes, weights)
-    q, d = samples.shape[1:]
-
-    def products(few):
-        mine = used[:, few].toarray().T.astype(samples.dtype)  # (b, n)
-        index = np.flatnonzero(mine.any(axis=0))
-        mine = np.repeat(mine[:, index], q, axis=1)
-
-        def multiply(Q):
-            out = np.zeros_like(Q)
-            step = max(1, PRODUCTS // (4 * Q.shape[0] * Q.shape[1] * q))
-            for part in core.slices(len(index), step):
-                Z = _gathered(samples, index[part]).reshape(-1, d)
-                weights = mine[:, q * part.start : q * part.stop]
-                out += _weighted_products(Q, Z, weights)
-            return out
-
-        return multiply
-
-    step_atoms(rows, shared, products)
-
-
-def _sums_of_codes(codes, weights):
-    """w_i y_ir, sparse, and sum_i w_i y_ir y_ij (N, N), each atom r in a unit of its own.
-
-    In one unit for all, an atom of light samples would have 0.
-    """
+    """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     used = scipy.sparse.csc_array(codes)
     used.sum_duplicates()
+    # in a unit of each atom: in one for all, an atom of light samples would have 0
     factors = used.copy()
     factors.data = weights[used.indices]
     exponents = np.frexp(factors.max(axis=0).toarray().ravel())[1]
@@ -743,55 +710,46 @@ def _sums_of_codes(codes, weights):
         raise ValueError(
             "codes must have squares within their type, got an overflow in Y^T Y"
         )
-    return used, shared
+    q, d = samples.shape[1:]
+
+    def terms(r):
+        mine = slice(used.indptr[r], used.indptr[r + 1])
+        w = np.repeat(used.data[mine], q).astype(samples.dtype, copy=False)
+        return _gathered(samples, used.indices[mine]).reshape(-1, d), w
+
+    _sweep(rows, shared, terms, q * np.diff(used.indptr))
 
 
-def _solve(samples, rows, codes, weights):
-    """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d).
+def _sweep(rows, shared, terms, counts):
+    """Update the atoms, rows (N, p, d), in place, as if one after another.
 
-    Atoms that share no sample do not depend on each other: small updates of such are
-    done at the same time, one that is large or of large d has the threads of BLAS.
+    S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir
+    y_ij, terms(r): Z (counts[r], d) and w, each r in a unit of its own; without
+    counts[r] the atom stays. Atoms that share no sample do not depend on each other:
+    small updates of such are done at the same time, a large one has the threads of
+    BLAS.
     """
-    used, shared = _sums_of_codes(codes, weights)
     _, p, d = rows.shape
-    q = samples.shape[1]
     bases = checks.are_bases(rows.swapaxes(1, 2))
-    counts = np.diff(used.indptr)
-    numbers = (q * counts + np.count_nonzero(shared, axis=1) * p) * d
+    numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
 
     def update(r):
-        mine = slice(used.indptr[r], used.indptr[r + 1])
-        Z = _gathered(samples, used.indices[mine]).reshape(-1, d)
-        w = np.repeat(used.data[mine], q).astype(Z.dtype, copy=False)
+        Z, w = terms(r)
         B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
         V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
-        V = _leading(Z, w, B, b, V, r, limit)
+        if d <= DENSE * p:
+            A = np.zeros((d, d), Z.dtype)
+            add_square(A, Z, w, limit)
+            V = _eigenvectors(A, B, b, V, limit)
+        else:
+            V = _climb(Z, w, B, b, V, r, limit)
         rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
 
     for atoms in _independent_atoms(shared, counts > 0):
-        # in one block BLAS has its threads
-        large = numbers[atoms].max() > LARGE or d > DENSE * p
+        large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
         block = len(atoms) if large else max(1, len(atoms) // 32)
         core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
-
-
-def _leading(Z, w, B, b, V, seed, limit):
-    """The p leading eigenvectors, as rows, of S = Z^T diag(w) Z + B^T diag(b) B.
-
-    V (p, d): as good ones, if there are. Where few rows span the range of S, it is
-    formed on their span, and on noise beside them, which stands for its null space.
-    """
-    p, d = V.shape
-    U = None
-    if len(Z) + len(B) + 2 * p < d:
-        noise = _noise(p, d, seed).astype(V.dtype)
-        U = np.linalg.qr(np.concatenate([V, Z, B, noise]).T)[0].T
-        Z, B, V = (np.ascontiguousarray(rows @ U.T) for rows in (Z, B, V))
-    A = np.zeros((Z.shape[1], Z.shape[1]), Z.dtype)
-    add_square(A, Z, w, limit)
-    V = _eigenvectors(A, B, b, V, limit)
-    return V if U is None else _polished(V @ U)
 
 
 def _weighted_rows(V, before, Z, w, B, b, limit):
@@ -805,7 +763,10 @@ def _weighted_rows(V, before, Z, w, B, b, limit):
         _add_image(Z, w, np.ascontiguousarray(Q), image, limit)
         _add_image(B, b, np.ascontiguousarray(Q), image, limit)
     values = np.einsum("pd,pd->p", V, images[0])
-    weights = _sizes(values)
+    weights = np.maximum(values, 0)
+    if not weights.any():
+        weights[values.argmax()] = 1
+    weights /= np.linalg.norm(weights)
     if weights @ values <= np.vdot(before, images[1]):
         return before
     return np.sqrt(weights)[:, None] * V
@@ -857,6 +818,36 @@ def _eigenvectors(A, B, b, V, limit):
     return best if _product(best, best @ A) > _product(V, V @ A) else V.copy()
 
 
+@jit(long=True)
+def _climb(Z, w, B, b, V, seed, limit):
+    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large.
+
+    S is not formed. By Rayleigh-Ritz steps on a space that grows until the eigenvalues
+    are sure, from V and from p directions of noise, which let it leave eigenvectors
+    that do not lead and the range of S, whose eigenvalues may all be negative.
+    """
+    p, d = V.shape
+    Q = np.empty((18 * p, d), Z.dtype)
+    image = np.empty((18 * p, d), Z.dtype)  # Q S
+    H = np.empty((18 * p, 18 * p), Z.dtype)  # Q S Q^T
+    best = np.empty_like(V)
+    _put(Q, V)
+    k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
+    old = np.int64(0)  # with a plain 0 Numba compiles _grow twice
+    start = -np.inf
+    for _ in range(100):
+        image[old:k] = 0
+        _add_image(Z, w, Q[old:k], image[old:k], limit)
+        _add_image(B, b, Q[old:k], image[old:k], limit)
+        if old == 0:
+            start = _product(V, image)
+        old, k, total = _grow(Q, image, H, old, k, best, limit)
+        if old == k and total > -np.inf:
+            break
+    return _polished(best) if total > start else V.copy()
+
+
+@jit
 def _polished(V):
     """Rows V, orthonormal but for rounding, as orthonormal as rounding lets them be."""
     return V - ((V @ V.T) @ V - V) / 2
@@ -952,98 +943,103 @@ def _add_rows(shares, few, out):
             core.axpy(shares[i], few[i], out, len(out))
 
 
-def solve_atoms(rows, shared, sums):
-    """Update atoms, rows (N, p, d), in place, one after another.
+def sweep_stream(rows, shared, own, n_sweeps):
+    """Update the atoms of a stream, rows (N, p, d), in place.
 
-    Each becomes the p leading eigenvectors of S_r = A_r - sum_{j != r} shared[r, j]
-    D_j^; sums(r): A_r (d, d).
-    """
-    for r in np.flatnonzero(np.diag(shared) > 0):
-        others = _others(rows, shared[r], r)
-        rows[r] = _eigenvectors(sums(r), *others, rows[r], ONE_THREAD)
-
-
-def step_atoms(rows, shared, products):
-    """Take a Rayleigh-Ritz step with each atom, rows (N, p, d), in place.
-
-    The result is as if one stepped after another, and no step lowers <D_r^, S_r>, S_r
-    as in solve_atoms. products(few): the function that multiplies rows Q (b, m, d) of a
-    slice of atoms by their A_r. D_r becomes the best in the span of D_r and of D_r S_r,
-    with the S_r before its block moved, so that a block is multiplied with all others
-    at once. d is at least 2 p.
+    The result is as if one were updated after another. S_r = A_r - sum_{j != r}
+    shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where d is large an atom takes
+    a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the best in the span of D_r
+    and of its residual with the S_r before its block moved, so that a block is
+    multiplied with all others at once. Else S_r is formed, and one sweep finds the
+    eigenvectors.
     """
     N, p, d = rows.shape
-    bases = checks.are_bases(rows.swapaxes(1, 2))
-    for few in core.slices(N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))):
+
+    def find_eigenvectors(atoms):
+        for r in atoms.start + np.flatnonzero(np.diag(shared)[atoms] > 0):
+            A = own(r, np.eye(d, dtype=rows.dtype))
+            rows[r] = _eigenvectors(
+                A, *_others(rows, shared[r], r), rows[r], ONE_THREAD
+            )
+
+    if d <= DENSE * p:
+        # in one, which knows Ctrl-C in compiled code
+        core.run_blocks(find_eigenvectors, N, N)
+        return
+    for few in n_sweeps * core.slices(
+        N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))
+    ):
         V = rows[few]
-        multiply = _products_with_others(rows, shared, few, products(few))
-        Q = V if bases else _spans(V)
-        images = multiply(Q)
-        # where all of D_r S_r lies in D_r, noise lets it leave
-        scale = 100 * np.finfo(V.dtype).eps * np.abs(images).max(axis=(1, 2))
-        noise = _noise(p, d, few.start).astype(V.dtype)
-        turned = images + scale[:, None, None] * noise
-        Q = np.concatenate([Q, _spans(np.concatenate([Q, turned], 1))[:, p:]], 1)
-        images = np.concatenate([images, multiply(Q[:, p:])], 1)
-        _settle(V, Q, images, -shared[few, few].astype(V.dtype), bases)
+        coupled = np.flatnonzero(shared[few].any(axis=0))
+        others = (rows if len(coupled) == N else rows[coupled]).reshape(-1, d)
+        weights = -shared[few].astype(rows.dtype)
+        among = np.ascontiguousarray(weights[:, few])
+        weights[np.arange(len(V)), np.arange(few.start, few.stop)] = 0
+        weights = np.repeat(weights[:, coupled], p, axis=1)[:, None]
+
+        def image(Q):
+            products = Q.reshape(-1, d) @ others.T
+            products.reshape(*Q.shape[:2], len(others))[...] *= weights
+            out = (products @ others).reshape(Q.shape)
+            for i in range(len(Q)):
+                out[i] += own(few.start + i, Q[i])
+            return out
+
+        images = image(V)
+        residuals = np.zeros_like(V)
+        counts = np.empty(len(V), np.int64)
+        _fill_residuals(V, images, residuals, counts)
+        images = np.concatenate([images, image(residuals)], axis=1)
+        _settle(np.concatenate([V, residuals], axis=1), images, counts, among, V)
 
 
-def _spans(rows):
-    """Orthonormal rows (b, m, d) of which the first k span the first k of rows."""
-    return np.linalg.qr(rows.swapaxes(1, 2))[0].swapaxes(1, 2)
+@jit(long=True)
+def _fill_residuals(V, image, rows, counts):
+    """Write orthonormal rows that span what rows V leave of image = V S.
 
-
-def _products_with_others(rows, shared, few, own):
-    """The function that multiplies Q (b, m, d) of the atoms of a slice by their S_r."""
-    N, p, d = rows.shape
-    weights = -shared[few].astype(rows.dtype)
-    weights[np.arange(len(weights)), np.arange(few.start, few.stop)] = 0
-    coupled = np.flatnonzero(weights.any(axis=0))
-    others = (rows if len(coupled) == N else rows[coupled]).reshape(-1, d)
-    weights = np.repeat(weights[:, coupled], p, axis=1)
-
-    def multiply(Q):
-        return own(Q) + _weighted_products(Q, others, weights)
-
-    return multiply
-
-
-def _weighted_products(Q, Z, weights):
-    """Q_i Z^T diag(weights_i) Z of rows Q (b, m, d), Z (l, d), weights (b, l)."""
-    products = Q.reshape(-1, Q.shape[2]) @ Z.T
-    products.reshape(*Q.shape[:2], len(Z))[...] *= weights[:, None]
-    return (products @ Z).reshape(Q.shape)
-
-
-def _settle(V, Q, images, among, bases):
-    """Replace rows V (b, p, d) of atoms, one after another, by their best in span Q.
-
-    Q (b, m, d) has orthonormal rows, the first p of the span of V. images: Q S with S
-    as it was before the others moved; among (b, b): their weights in S.
+    The first counts of each rows (b, p, d). V has shape (b, p, d). Where nothing is
+    left, noise: all of S might be negative.
     """
-    p = V.shape[1]
-    before = V.copy()
-    for i in range(len(V)):
-        if i:
-            moved = np.concatenate([V[:i], before[:i]]).reshape(2 * i * p, -1)
-            weights = np.repeat([among[i, :i], -among[i, :i]], p)
-            images[i : i + 1] += _weighted_products(Q[i : i + 1], moved, weights[None])
-        H = images[i] @ Q[i].T
+    b, p, d = V.shape
+    Q = np.empty((2 * p, d), V.dtype)
+    for i in range(b):
+        _put(Q, V[i])
+        scale = np.max(np.abs(_multiply_transposed(image[i], V[i], ONE_THREAD)))
+        least = 100 * np.finfo(V.dtype).eps * scale
+        counts[i] = _join(Q, p, image[i], least, ONE_THREAD)
+        if counts[i] == 0:
+            counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
+        _put(rows[i], Q[p : p + counts[i]])
+
+
+@jit(long=True)
+def _settle(Q, images, counts, among, V):
+    """Replace rows V of atoms, one after another, by p leading Ritz vectors.
+
+    They are those of S in the span of the first p + count rows Q. V (b, p, d) stays if
+    it is as good.
+    images: Q S with S as it was before the others moved; among (b, b): their weights in
+    S.
+    """
+    b, p, d = V.shape
+    # of each atom its rows as they are and as they were
+    moved = np.empty((2 * b * p, d), V.dtype)
+    weights = np.empty(2 * b * p, V.dtype)
+    for i in range(b):
+        m = p + counts[i]
+        for j in range(2 * i):
+            weights[j * p : (j + 1) * p] = among[i, j // 2] * (1 - j % 2 * 2)
+        n_moved = 2 * i * p
+        _add_image(
+            moved[:n_moved], weights[:n_moved], Q[i, :m], images[i, :m], ONE_THREAD
+        )
+        H = _multiply_transposed(images[i, :m], Q[i, :m], ONE_THREAD)
         values, vectors = np.linalg.eigh(H)
-        values = values[::-1][:p]
-        best = vectors[:, ::-1][:, :p].T @ Q[i]
-        sizes = np.ones_like(values) if bases else _sizes(values)
-        now = V[i] @ Q[i].T
-        if sizes @ values > np.vdot(now, now @ H):
-            V[i] = np.sqrt(sizes)[:, None] * _polished(best)
-
-
-def _sizes(values):
-    """Weights of unit norm, 0 for negative eigenvalues, 1 for the first if all are."""
-    sizes = np.maximum(values, 0)
-    if not sizes.any():
-        sizes[values.argmax()] = 1
-    return sizes / np.linalg.norm(sizes)
+        lead = np.ascontiguousarray(vectors.T[::-1][:p])
+        _put(moved[n_moved + p :], V[i])
+        if np.sum(values[m - p :]) > np.trace(H[:p, :p]):
+            _put(V[i], _polished(_multiply(lead, Q[i, :m], ONE_THREAD)))
+        _put(moved[n_moved:], V[i])
 
 
 @jit
@@ -1080,6 +1076,69 @@ def _noise(p, d, seed):
     """(p, d) numbers spread evenly in -1..1, others for each seed: fractions of c k^2."""
     k = np.arange(seed + 1000.0, seed + 1000.0 + p * d)
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
+
+
+@core.inlined_jit(once=True, allocates=True)
+def _grow(Q, image, H, old, k, best, limit):
+    """Take a step of _climb on the orthonormal rows Q[:k].
+
+    image = Q S is new from row old on. Updates H = Q S Q^T, sets best to the p leading
+    Ritz vectors and adds the residuals
+    of the 2 p leading ones to Q, but for those that are sure: the first p to SURE of
+    their values, or to rounding, the next p once they cannot rise above the first.
+    Returns (old, k) of the next step, which are equal when nothing was added, and the
+    sum of the p values.
+    """
+    p = len(best)
+    eps = np.finfo(Q.dtype).eps
+    _put(H[old:], _multiply_transposed(image[old:k], Q[:k], limit))
+    _put(H[:, old:k], H[old:k, :old].T)
+    total = -np.inf
+    if old < k <= 4 * p:
+        # two steps without Ritz vectors: noise has to turn to where S is large before
+        # it tells
+        scale = np.max(np.abs(H[:k, :k]))
+        W = image[old:k]
+    else:
+        values, vectors = np.linalg.eigh(H[:k, :k])
+        theta = values[::-1].copy()  # leading first
+        turn = np.ascontiguousarray(vectors.T[::-1])
+        lead = _multiply(turn[: 2 * p], Q[:k], limit)
+        W = _multiply(turn[: 2 * p], image[:k], limit)  # to be the residuals
+        for i in range(len(W)):
+            core.axpy(-theta[i], lead[i], W[i], W.shape[1])
+        _put(best, lead[:p])
+        total = np.sum(theta[:p])
+        scale = np.max(np.abs(theta))
+        unsure = _keep_unsure(W, theta, p, scale, max(SURE, 10 * eps))
+        W = W[:unsure]
+        if k > 16 * p:  # start again from the best
+            few = turn[: 6 * p]
+            _put(Q, _multiply(few, Q[:k], limit))
+            _put(image, _multiply(few, image[:k], limit))
+            k = len(few)
+            H[:k, :k] = 0
+            for i in range(k):
+                H[i, i] = theta[i]
+    return k, k + _join(Q, k, W, 100 * eps * scale, limit), total
+
+
+@core.inlined_jit(once=True, allocates=True)
+def _keep_unsure(residuals, theta, p, scale, tol):
+    """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
+    eps = np.finfo(residuals.dtype).eps
+    gap = theta[p - 1] - theta[min(p, len(theta) - 1)]
+    norm = np.sqrt(_product(residuals[:p], residuals))
+    count = 0
+    for i in range(len(residuals)):
+        if i < p:
+            sure = tol * max(abs(theta[i]), 10 * eps * scale) * max(gap, norm)
+        else:
+            sure = max(gap / 8, np.sqrt(tol) * scale) ** 2
+        if _product(residuals[i : i + 1], residuals[i:]) > sure / p:
+            _put(residuals[count:], residuals[i : i + 1])
+            count += 1
+    return count
 
 
 @jit

@@ -660,24 +660,14 @@ class _Statistics:
         sizes = (self.sizes / unit).astype(rows.dtype)
         units = (self.units / unit).astype(rows.dtype)
 
-        def multiply(r, V):
+        def own(r, V):
             matrix = self.matrices[r] if units[r] else self.matrices[r, :0]
             return learn.times_sum(
                 V, *_used_rows(self.rows[r], sizes[r]), matrix, units[r]
             )
 
-        def products(few):
-            atoms = range(few.start, few.stop)
-            return lambda Q: np.stack([multiply(r, V) for r, V in zip(atoms, Q)])
-
-        _, p, d = rows.shape
-        if d <= learn.DENSE * p:
-            unity = np.eye(d, dtype=rows.dtype)
-            learn.solve_atoms(rows, self.shared / unit, lambda r: multiply(r, unity))
-        else:
-            share = self.new / max(np.trace(self.shared), 1e-300)
-            for _ in range(max(1, int(share / FRESH))):
-                learn.step_atoms(rows, self.shared / unit, products)
+        share = self.new / max(np.trace(self.shared), 1e-300)
+        learn.sweep_stream(rows, self.shared / unit, own, max(1, int(share / FRESH)))
         return rows.swapaxes(1, 2)
 
     def replace_idle(self, atoms):

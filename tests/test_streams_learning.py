@@ -159,14 +159,10 @@ def test_atoms_move_once_a_share_of_the_statistics_is_new_and_at_the_end():
     assert cost(MANY, fitted.atoms) <= 1.001 * cost(MANY, kept.atoms)
 
 
-def swept(rows, X, codes):
+def swept(rows, X, codes, n_sweeps):
     """Move the rows of atoms by the exact statistics of codes of X."""
     sums = np.tensordot(codes, hat(X), (0, 0)).astype(rows.dtype)
-    shared = codes.T @ codes
-    if X.shape[1] <= learn.DENSE * X.shape[2]:
-        learn.solve_atoms(rows, shared, lambda r: sums[r].copy())
-    else:
-        learn.step_atoms(rows, shared, lambda few: lambda Q: Q @ sums[few])
+    learn.sweep_stream(rows, codes.T @ codes, lambda r, V: V @ sums[r], n_sweeps)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +191,7 @@ def test_a_sweep_of_a_stream_never_raises_the_cost_and_ends_at_leading_eigenvect
 
     costs = [cost()]
     for _ in range(150):
-        swept(rows, X, codes)
+        swept(rows, X, codes, 1)
         costs.append(cost())
     assert np.diff(costs).max() <= tol * costs[0]
     assert error(rows @ rows.swapaxes(1, 2), np.eye(2)) <= 20 * np.finfo(dtype).eps
@@ -213,10 +209,10 @@ def test_atoms_take_a_step_for_each_three_tenths_that_are_new():
     stream = streams.OnlineGDL(8, 0.2, init=D, forgetting=0).partial_fit(first)
     codes = core.gsc(first, D, 0.2)
     for _ in range(3):
-        swept(rows, first, codes)
+        swept(rows, first, codes, 1)
     assert error(hat(stream.atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
     codes = np.concatenate([codes, core.gsc(second, stream.atoms, 0.2)])
-    swept(rows, WIDE, codes)
+    swept(rows, WIDE, codes, 1)
     assert (
         error(hat(stream.partial_fit(second).atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
     )
@@ -225,8 +221,7 @@ def test_atoms_take_a_step_for_each_three_tenths_that_are_new():
 def test_an_atom_of_a_stream_leaves_the_sample_that_it_is_only_subtracted_from():
     X = core.random_subspaces(1, 60, 2, rng=0)
     rows = learn.copied_rows(X)  # eigenvectors of S = -X X^T, the last ones
-    for _ in range(20):
-        swept(rows, X, np.array([[-1.0]]))
+    swept(rows, X, np.array([[-1.0]]), 20)
     assert error(rows[0] @ X[0], 0) <= LOOSE
 
 
@@ -695,7 +690,7 @@ def test_a_function_beside_lam_is_not_forgotten(tmp_path):
 
 @pytest.mark.parametrize("rank", [None, 4])
 @pytest.mark.parametrize(
-    ("module", "part"), [(learn, "step_atoms"), (learn, "idle_and_worst")]
+    ("module", "part"), [(learn, "sweep_stream"), (learn, "idle_and_worst")]
 )
 def test_ctrl_c_in_an_update_loses_nothing(module, part, rank, monkeypatch):
     def learner():
@@ -733,7 +728,7 @@ def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(
     learner = streams.OnlineGDL(4, 0.3, rng=0).fit(SMALL, 8, checkpoint=path)
     whole = learner.fork()
     with monkeypatch.context() as patched:
-        patched.setattr(learn, "solve_atoms", full)
+        patched.setattr(learn, "sweep_stream", full)
         with pytest.raises(MemoryError):
             learner.partial_fit(SMALL)
     for call in (
