@@ -42,9 +42,9 @@ from examples.paper_experiments import BALLET, CASIA, UCSD
 from grassmann_classify import Recipe, add, fit, predict
 from grassmann_classify import settings as application
 from grassmann_classify.cluster import clusters_of
-from grassmann_classify.folds import folds_of_split, kept_together
 from grassmann_classify.npz import load_npz
 from grassmann_classify.settings import CLUSTERED, NEIGHBORS, Settings
+from grassmann_classify.splits import folds_of_split, kept_together
 from grassmann_classify.words import short
 from grassmann_sc import calibration, estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import ISC

@@ -63,6 +63,7 @@ def parse(arguments):
 parsed(__name__, parse)
 
 import numpy as np
+from grassmann_classify.headers import look
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC

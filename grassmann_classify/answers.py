@@ -49,7 +49,7 @@ def answers_of(model, collection):
         model.classes[class_index],
         scores,
         model.classes,
-        {**collection.unread, **failed},
+        {**collection.unusable, **failed},
         model.classes[second],
     )
     if not model.codes:

@@ -11,10 +11,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
-from grassmann_classify.building import kept_rows, padded, resampled
 from grassmann_classify.clips import threaded
 from grassmann_classify.first_tries import FEATURES, few_of
-from grassmann_classify.recipes import base_of, described_set, shortened
+from grassmann_classify.recipes import (
+    base_of,
+    described_set,
+    kept_rows,
+    padded,
+    resampled,
+    shortened,
+)
 from grassmann_classify.settings import Settings, candidate_points
 from grassmann_classify.words import all_in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-import grassmann_sc as core
 from grassmann_classify.clips import (
     Basis,
     Built,
@@ -20,10 +19,16 @@ from grassmann_classify.clips import (
     read_options,
     threaded,
 )
-from grassmann_classify.recipes import describe
+from grassmann_classify.recipes import (
+    common_bases,
+    describe,
+    kept_rows,
+    padded,
+    resampled,
+)
 from grassmann_classify.settings import GIVEN, USUAL_P
 from grassmann_classify.words import first_of, plural, printable, to_stderr
-from grassmann_sc import checks, files, frames, subspaces
+from grassmann_sc import files, frames, subspaces
 
 MANY = 200  # a progress bar is shown for the headers of so many clips
 VERSION = 4  # of the cache: raise it when the same recipe gives other numbers
@@ -320,28 +325,15 @@ def built(rows, recipe, keep_rows=False):
         ]
     else:
         stacks = [subspaces.block_hankel(window, n_blocks) for window in windows]
-        of_frames = (
-            subspaces.singular_directions if recipe.fewer else subspaces.from_image_set
-        )
-        bases = [of_frames(stack, recipe.p, center=center) for stack in stacks]
+        make = subspaces.from_image_set
+        if recipe.fewer:
+            make = subspaces.singular_directions
+        bases = [make(stack, recipe.p, center=center) for stack in stacks]
     if recipe.fewer and not recipe.arma:
         spectra = padded(bases)
         bases = common_bases(spectra)
     kept = [kept_rows(window, recipe) for window in windows] if keep_rows else None
     return Built(np.stack(bases), kept, (), spectra)
-
-
-def padded(spectra):
-    """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
-    U, s = zip(*spectra)
-    s = checks.joined([values[None, None] for values in s])[:, 0]
-    return checks.joined([directions[None] for directions in U]), s
-
-
-def common_bases(spectra):
-    """The bases (n, d, p) of the p that all of U (n, d, r), s (n, r) have."""
-    U, s = spectra
-    return U[:, :, : np.count_nonzero(s, axis=1).min()]
 
 
 def _frames_of(source, recipe):
@@ -351,17 +343,6 @@ def _frames_of(source, recipe):
     if recipe.size is None:
         return chosen
     return np.stack([frames.prepared(frame, size=recipe.size) for frame in chosen])
-
-
-def resampled(rows, n):
-    """The rows at n even steps in time, interpolated linearly; None: as they are."""
-    if n is None:
-        return rows
-    whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
-    before = whole.astype(int)
-    after = np.minimum(before + 1, len(rows) - 1)
-    share = share[:, None]
-    return (1 - share) * rows[before] + share * rows[after]
 
 
 def _windows(rows, length, step):
@@ -375,22 +356,6 @@ def _windows(rows, length, step):
         raise ValueError(f"a window takes {length} frames, got {len(rows)}")
     firsts = range(0, len(rows) - length + 1, step or length)
     return [rows[i : i + length] for i in firsts]
-
-
-def kept_rows(rows, recipe):
-    """The rows of a window, a row a frame, that a kernel takes: stacked and centred.
-
-    With an ARMA model they are centred before they are stacked, as from_video does.
-    """
-    if recipe.arma:
-        return subspaces.block_hankel(_normalised(rows, recipe), recipe.arma)
-    return _normalised(subspaces.block_hankel(rows, recipe.stack), recipe)
-
-
-def _normalised(rows, recipe):
-    rows = core.real_array(rows, "rows").copy()
-    subspaces.normalise(rows, recipe.center, False)
-    return rows
 
 
 # ------------------------------------------------------------------------ all clips

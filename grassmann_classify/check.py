@@ -22,10 +22,10 @@ from grassmann_classify.evaluation import (
     of_class,
     say_if_over,
 )
-from grassmann_classify.folds import say_kept_together
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_sheet_of_suspects
+from grassmann_classify.splits import say_kept_together
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import all_in_words, plural, say_failed, short, tell
 from grassmann_sc import calibration, tuning

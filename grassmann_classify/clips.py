@@ -28,11 +28,11 @@ Basis = namedtuple("Basis", "columns")
 # singular directions of the windows, of which weighted subspaces are made
 Built = namedtuple("Built", "bases rows frame spectra", defaults=[None])
 # The sets of all clips that could be built. clip (n,): the number of each set's clip;
-# unread: {name: why} of the clips that could not be built; spectra: None, or U (n, d, r)
+# unusable: {name: why} of the clips that could not be built; spectra: None, or U (n, d, r)
 # and s (n, r) as Built has them
 Collection = namedtuple(
     "Collection",
-    "X sets names label group frame clip unread spectra",
+    "X sets names label group frame clip unusable spectra",
     defaults=[None, {}, None],
 )
 
@@ -84,18 +84,18 @@ def clip_names(names, clip):
     ]
 
 
-def some_sets(collection, of):
-    """The sets of these indices of a Collection, as if no clip had failed."""
-    groups = None if collection.group is None else collection.group[of]
+def some_sets(collection, chosen):
+    """The sets of the chosen indices of a Collection, as if no clip had failed."""
+    groups = None if collection.group is None else collection.group[chosen]
     return collection._replace(
-        X=collection.X[of],
-        sets=collection.sets and [collection.sets[i] for i in of],
-        names=[collection.names[i] for i in of],
-        label=collection.label[of],
+        X=collection.X[chosen],
+        sets=collection.sets and [collection.sets[i] for i in chosen],
+        names=[collection.names[i] for i in chosen],
+        label=collection.label[chosen],
         group=groups,
-        clip=collection.clip[of],
-        unread={},
-        spectra=collection.spectra and [A[of] for A in collection.spectra],
+        clip=collection.clip[chosen],
+        unusable={},
+        spectra=collection.spectra and [A[chosen] for A in collection.spectra],
     )
 
 
@@ -164,30 +164,29 @@ def frames_of(clip, number, key=None):
     return np.concatenate(read)
 
 
-def films_of(names, clip, clips, key=None, of=None, number=FILM):
+def films_of(names, clip, clips, key=None, chosen=None, number=FILM):
     """A few small frames (n, height, width) in uint8 of each set, or None.
 
     None where there is none. names, clip: of all sets of a Collection, which was built
-    from clips; of: the indices of the sets that are wanted, None for all.
+    from clips; chosen: the indices of the sets that are wanted, None for all.
     """
     whose = clip_names(names, clip)
-    whose = whose if of is None else [whose[i] for i in of]
-    wanted = {name: None for name in whose}
-    by_name = {one.name: one for one in clips if one.name in wanted}
+    whose = whose if chosen is None else [whose[i] for i in chosen]
 
-    def small(one):
+    def film_of(clip):
         try:
-            return one.name, _small(frames_of(one, number, key))
+            return _small(frames_of(clip, number, key))
         except Exception:  # vectors, or a damaged file
-            return one.name, None
+            return None
 
-    wanted |= threaded(small, [*by_name.values()])
-    return [wanted[name] for name in whose]
+    wanted = [clip for clip in clips if clip.name in {*whose}]
+    films = dict(zip([clip.name for clip in wanted], threaded(film_of, wanted)))
+    return [films.get(name) for name in whose]
 
 
-def pictures_of(names, clip, clips, key=None, of=None):
+def pictures_of(names, clip, clips, key=None, chosen=None):
     """A small image (height, width) of each set, a strip of frames; as films_of."""
-    films = films_of(names, clip, clips, key, of, STRIP)
+    films = films_of(names, clip, clips, key, chosen, STRIP)
     return [None if film is None else strip(film) for film in films]
 
 

@@ -45,7 +45,7 @@ def cluster(recipe, settings, paths, out):
         [name, number, explained(names, reasons), ""]
         for name, number, reasons in zip(names, clusters.number, clusters.reasons)
     ]
-    rows += [[name, "", "", why] for name, why in collection.unread.items()]
+    rows += [[name, "", "", why] for name, why in collection.unusable.items()]
     header = ["clip", "cluster", "because", "failed"]
     write_rows(out, "clusters.csv", header, rows)
     sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
@@ -65,7 +65,7 @@ def cluster(recipe, settings, paths, out):
     report.text(*notes)
     members = [(names[i], clusters.number[i]) for i in clusters.order]
     report.table(Table(["clip", "cluster"], members))
-    report.table(unusable(collection.unread, len(clips)))
+    report.table(unusable(collection.unusable, len(clips)))
     add_pictures(report, out, sheets=sheets)
     report.save(out)
     say_failed(collection)

@@ -17,10 +17,6 @@ import grassmann_sc as core
 from grassmann_classify import first_tries
 from grassmann_classify.bank import Bank, on_one_thread
 from grassmann_classify.clips import some_sets
-from grassmann_classify.folds import (
-    folds_of_split,
-    say_kept_together,
-)
 from grassmann_classify.inner_product import (
     FIXED,
     SHRINKAGE,
@@ -38,6 +34,10 @@ from grassmann_classify.rows import (
     fitted_to,
     is_tried_first,
     slug,
+)
+from grassmann_classify.splits import (
+    folds_of_split,
+    say_kept_together,
 )
 from grassmann_classify.words import duration, printable, short, to_stderr, told
 from grassmann_sc import checks, estimators, files, tuning

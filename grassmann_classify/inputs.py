@@ -16,7 +16,6 @@ from grassmann_classify.finding import (
     find_new_clips,
     is_table,
 )
-from grassmann_classify.folds import check_classes
 from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
 from grassmann_classify.options import flag_of
 from grassmann_classify.recipes import base_of, recipes_of
@@ -28,6 +27,7 @@ from grassmann_classify.recordings import (
 )
 from grassmann_classify.settings import GIVEN
 from grassmann_classify.splits import (
+    check_classes,
     read_split_file,
     sets_of_clips,
     split_at_random,
@@ -53,7 +53,7 @@ def labelled_clips(recipe, settings, paths, needs_splits):
     of --labels, or pairs of clips of the .npz file. The Recipe is as clips need it, which
     may be subspaces already.
     """
-    clips, given, columns = found_clips(
+    clips, parts, columns = found_clips(
         paths.data, recipe, settings, paths, needs_splits
     )
     if settings.label_column or paths.labels:
@@ -64,7 +64,7 @@ def labelled_clips(recipe, settings, paths, needs_splits):
     if columns is None and recipe.axes is None:
         columns = say_columns(clips)
     recipe = replace(recipe, columns=columns and tuple(columns))
-    return clips, given, take_given(recipe, settings, clips)
+    return clips, parts, take_given(recipe, settings, clips)
 
 
 def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
@@ -72,14 +72,14 @@ def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
 
     needs_splits: as in labelled_clips; fewest: classes that class folders must be.
     """
-    given = None
+    parts = None
     columns = recipe.columns
     if settings.label_column:
-        of_rows = settings.label_column, settings.group_column, settings.group_by
+        labels = settings.label_column, settings.group_column, settings.group_by
         tables = find_tables(path)
-        clips, columns = labelled_stretches(tables, recipe, *of_rows, settings.strict)
+        clips, columns = labelled_stretches(tables, recipe, *labels, settings.strict)
     elif paths.labels:
-        clips, given = find_labelled(path, paths.labels)
+        clips, parts = find_labelled(path, paths.labels)
     elif path.is_dir():
         clips = find_clips(path, settings.group_by, recipe.run, fewest)
     elif is_table(path):
@@ -87,11 +87,11 @@ def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
             f"{path} is a table: --label-column names its column of labels"
         )
     else:
-        clips, given = load_npz(path, recipe.key, needs_splits, recipe.axes)
+        clips, parts = load_npz(path, recipe.key, needs_splits, recipe.axes)
     if not clips:
         raise ValueError(f"{paths.labels or path} must label a clip, got none")
     _say_alike({clip.label for clip in clips})
-    return with_bases(clips, recipe.key), given, columns
+    return with_bases(clips, recipe.key), parts, columns
 
 
 def _say_alike(labels):
@@ -117,16 +117,16 @@ def new_clips(path, recipe):
 
 def take_given(recipe, settings, clips):
     """The Recipe for clips that are subspaces already, if any is; settings follow."""
-    given = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
-    if not given:
+    names = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
+    if not names:
         return recipe
     defaults = asdict(Recipe()) | {"features": ["raw"], "stack": [1]}
-    asked = {name: getattr(recipe, name) for name in OF_FRAMES}
-    asked |= {name: getattr(settings, name) for name in CHOSEN}
-    for name, value in asked.items():
+    options = {name: getattr(recipe, name) for name in OF_FRAMES}
+    options |= {name: getattr(settings, name) for name in CHOSEN}
+    for name, value in options.items():
         if value and value != defaults.get(name):
             raise ValueError(
-                f"{flag_of(name)} goes with frames, and {given[0]} is a subspace already"
+                f"{flag_of(name)} goes with frames, and {names[0]} is a subspace already"
             )
     to_stderr(
         "ready-made subspaces, of which p are the first p columns: left out are recipes, "
@@ -149,12 +149,16 @@ def read(recipe, settings, paths, out, clips):
         clips, by, recipe.features != GIVEN, strict, most_rows, headers=headers
     )
     seconds = time.perf_counter() - start
+    recipes = recipes_for(recipe, settings, collection)
     n, d, p = collection.X.shape
+    # what recipes to choose from make of frames has other d and p
+    what = (
+        f" to {p}-dimensional subspaces of R^{d}" if recipes is None else " of frames"
+    )
     to_stderr(
-        f"{plural(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
+        f"{plural(n, 'set')}{what}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
-    recipes = recipes_for(recipe, settings, collection)
     return inputs_for(collection, recipe, settings, recipes)
 
 
@@ -220,34 +224,34 @@ def recipes_for(recipe, settings, collection):
         to_stderr(f"one recipe, raw frames: {why}; --kernels keeps them")
         return None
     lengths = [*map(len, collection.sets)]
-    found = recipes_of(recipe, collection.frame, lengths, *choice)
-    if len(found) > 1:
-        to_stderr(f"{plural(len(found), 'recipe')} to choose from: {'; '.join(found)}")
-    return found
+    recipes = recipes_of(recipe, collection.frame, lengths, *choice)
+    if len(recipes) > 1:
+        words = "; ".join(recipes)
+        to_stderr(f"{plural(len(recipes), 'recipe')} to choose from: {words}")
+    return recipes
 
 
-def splits_of(settings, paths, collection, given):
-    """[(train, test), ...] and how they came about; given: as in labelled_clips."""
+def splits_of(settings, paths, collection, parts):
+    """[(train, test), ...] and how they came about; parts: as in labelled_clips."""
+    names = collection.names
     if paths.splits:
-        known = collection.names, collection.clip, collection.unread
-        pairs = split_by_file(paths.splits, *known)
+        pairs = split_by_file(paths.splits, names, collection.clip, collection.unusable)
         how = f"splits of {printable(paths.splits)}"
-    elif isinstance(given, dict):
-        known = collection.names, collection.clip
-        pairs = split_by_parts(paths.labels, given, *known)
+    elif isinstance(parts, dict):
+        pairs = split_by_parts(paths.labels, parts, names, collection.clip)
         how = f"split of {printable(paths.labels.name)}"
-    elif given:
+    elif parts:
         # numbers of the file's sets, of which some may be left out
-        whole = clip_names(collection.names, collection.clip)
+        whole = clip_names(names, collection.clip)
         number = np.array([int(name.removeprefix("set ")) for name in whole])
-        pairs = tuning.check_splits(sets_of_clips(given, number), len(number))
+        pairs = tuning.check_splits(sets_of_clips(parts, number), len(number))
         how = f"splits of {printable(paths.data.name)}"
     elif collection.group is not None:
         pairs = split_by_group(collection.label, collection.group)
         how = "one group left out at a time"
     else:
-        asked = settings.train, settings.repeats, settings.seed
-        pairs = split_at_random(collection.label, *asked, collection.clip)
+        drawn = settings.train, settings.repeats, settings.seed
+        pairs = split_at_random(collection.label, *drawn, collection.clip)
         share = f"{100 * settings.train:g} %"
         if settings.train >= 1:
             share = f"{settings.train:g} clips a class"

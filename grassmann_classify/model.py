@@ -14,15 +14,16 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.bank import rank_of
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method, videos_of
-from grassmann_classify.building import build_all, common_bases
+from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, clip_names, pictures_of, some_sets
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.first_tries import FEATURES, few_of
-from grassmann_classify.folds import check_classes, kept_together, say_kept_together
 from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
+from grassmann_classify.recipes import common_bases
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding, most_telling
 from grassmann_classify.settings import GIVEN, Settings
+from grassmann_classify.splits import check_classes, kept_together, say_kept_together
 from grassmann_classify.words import first_of, plural, short, to_stderr, told
 from grassmann_sc import checks, discriminative, files, tuning
 from grassmann_sc.baselines import hulls

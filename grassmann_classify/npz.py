@@ -120,7 +120,8 @@ def _sources(path, arrays, key, axes):
         )
     name = key or [*present, "frames"][0]
     stacked = "offset" in arrays or name == "frames"
-    missing = [one for one in (name, *["offset"] * stacked) if one not in arrays]
+    needed = [name, *["offset"] * stacked]
+    missing = [array for array in needed if array not in arrays]
     if missing:
         raise ValueError(
             f"{path} must hold the arrays {' and '.join(missing)}, or X of all sets, or "

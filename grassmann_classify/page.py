@@ -199,13 +199,13 @@ def about(collection, n_clips):
         words += f" {sum(lengths)} frames, {each} in a set."
     if collection.group is not None:
         words += f" {plural(len(np.unique(collection.group)), 'group')}."
-    return words, unusable(collection.unread, n_clips)
+    return words, unusable(collection.unusable, n_clips)
 
 
-def unusable(unread, n_clips):
+def unusable(unusable, n_clips):
     """The Table of clips that could not be used, and why."""
-    title = f"{len(unread)} of {plural(n_clips, 'clip')} could not be used"
-    return Table(["clip", "why"], [*unread.items()], title if unread else "")
+    title = f"{len(unusable)} of {plural(n_clips, 'clip')} could not be used"
+    return Table(["clip", "why"], [*unusable.items()], title if unusable else "")
 
 
 def add_pictures(report, out, slugs=None, sheets=None):

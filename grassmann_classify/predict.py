@@ -163,7 +163,7 @@ def answer(settings, paths, out, model, new):
     report.table(unusable(answers.failed, len(new)))
     add_pictures(report, out, sheets=sheets)
     report.save(out)
-    say_failed(collection._replace(unread=answers.failed))
+    say_failed(collection._replace(unusable=answers.failed))
 
 
 def _notes(model, possible, coverage):

@@ -1,4 +1,4 @@
-"""Recipes to choose from, and the descriptors that they name.
+"""Recipes to choose from, and how they make rows of frames.
 
 A recipe is what lies between a clip and its subspace: descriptor, centring, stacking.
 Its name is what differs between the candidates, as "LBP, stack 4".
@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from grassmann_sc import checks, frames
+import grassmann_sc as core
+from grassmann_sc import checks, frames, subspaces
 
 STACK = 4  # frames
 HALF = "half a clip"  # in place of a number of frames
@@ -54,7 +55,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
-    found = {}
+    recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
             continue
@@ -66,21 +67,18 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stacked = m if m == HALF else f"stack {m}"
         words += [stacked] * (m != 1 and len(stack) > 1)
         half = {"resample": steps, "stack": steps // 2} if m == HALF else {"stack": m}
-        found[", ".join(words) or "plain"] = replace(
+        recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
             feature_options=options if kind != "raw" else {},
             center=centred,
             **half,
         )
-    return found
+    return recipes
 
 
 def base_of(recipe):
-    """The Recipe of rows from which those of all its variants can be made.
-
-    They are raw, or made by a function of the user's own, which no variant changes.
-    """
+    """The Recipe of raw rows, from which those of all its variants can be made."""
     return replace(recipe, features="raw", feature_options={}, center=False, stack=1)
 
 
@@ -122,7 +120,7 @@ def shortened(sets):
     They are the factor L of R = L Q, R being all rows and Q orthogonal, as exact as
     the rows themselves. The sets as they are where that would win little.
     """
-    lengths = [len(one) for one in sets]
+    lengths = [*map(len, sets)]
     n = sum(lengths)
     if n > MOST_SHORTENED or SHORTER * n > sets[0].shape[1]:
         return sets
@@ -130,3 +128,43 @@ def shortened(sets):
     (upper,) = scipy.linalg.qr(rows.T, overwrite_a=True, mode="r", check_finite=False)
     turned = upper[:n].T.astype(checks.float_type(*sets), order="C")
     return np.split(turned, np.cumsum(lengths[:-1]))
+
+
+def resampled(rows, n):
+    """The rows at n even steps in time, interpolated linearly; None: as they are."""
+    if n is None:
+        return rows
+    whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
+    before = whole.astype(int)
+    after = np.minimum(before + 1, len(rows) - 1)
+    share = share[:, None]
+    return (1 - share) * rows[before] + share * rows[after]
+
+
+def kept_rows(rows, recipe):
+    """The rows of a window, a row a frame, that a kernel takes: stacked and centred.
+
+    With an ARMA model they are centred before they are stacked, as from_video does.
+    """
+    if recipe.arma:
+        return subspaces.block_hankel(_normalised(rows, recipe), recipe.arma)
+    return _normalised(subspaces.block_hankel(rows, recipe.stack), recipe)
+
+
+def _normalised(rows, recipe):
+    rows = core.real_array(rows, "rows").copy()
+    subspaces.normalise(rows, recipe.center, False)
+    return rows
+
+
+def padded(spectra):
+    """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
+    U, s = zip(*spectra)
+    s = checks.joined([values[None, None] for values in s])[:, 0]
+    return checks.joined([directions[None] for directions in U]), s
+
+
+def common_bases(spectra):
+    """The bases (n, d, p) of the p that all of U (n, d, r), s (n, r) have."""
+    U, s = spectra
+    return U[:, :, : np.count_nonzero(s, axis=1).min()]

@@ -97,7 +97,7 @@ def save_results(out, asked, collection, pairs, results, n_done=None):
             for name, found in results.items()
         },
         "comparison": compared(results, done)._asdict(),
-        "failed": [*collection.unread.values()],
+        "failed": [*collection.unusable.values()],
     }
     text = json.dumps(_rounded(content), indent=1, default=str)
     out.write("results.json", lambda file: file.write(text.encode()))

@@ -80,10 +80,10 @@ def plural(number, thing):
 
 def say_failed(collection, results=()):
     """Name the clips and rows that failed; exit with status 1 if any row did."""
-    if collection.unread:
+    if collection.unusable:
         to_stderr(
-            f"\n{plural(len(collection.unread), 'clip')} could not be used:\n  "
-            + "\n  ".join(collection.unread.values())
+            f"\n{plural(len(collection.unusable), 'clip')} could not be used:\n  "
+            + "\n  ".join(collection.unusable.values())
         )
     failed = [
         f"{short(name)} failed: {split['failed']}"

@@ -101,7 +101,7 @@ def few_kernels(monkeypatch):
     """
     monkeypatch.setattr("grassmann_classify.inputs.N_GAMMAS", 3)
     monkeypatch.setattr("grassmann_classify.bank.N_GAMMAS", 3)
-    monkeypatch.setattr("grassmann_classify.folds.MOST_REPEATS", 1)
+    monkeypatch.setattr("grassmann_classify.splits.MOST_REPEATS", 1)
     monkeypatch.setattr("grassmann_classify.baseline_rows.SHARES", [0.9])
     monkeypatch.setattr("grassmann_classify.baseline_rows.BOUNDS", [1.0])
     monkeypatch.setattr("grassmann_classify.baseline_rows.STATES", [3])

@@ -444,7 +444,7 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
     monkeypatch.setattr("grassmann_sc.frames.read_frames", read)
     collection = build_all(made, Recipe(p=2))
     assert collection.names == ["good.npy"]
-    (why,) = collection.unread.values()
+    (why,) = collection.unusable.values()
     assert why.startswith("bad.npy: ")
 
 
@@ -582,7 +582,7 @@ def test_images_of_one_frame_hide_no_clip_and_are_merged_with_none(tmp_path, cap
     animation(new / "one.gif", frames[:1])
     collection = build_all(find_new_clips(new), Recipe(p=2))
     assert collection.names == ["a.npy", "b.gif", "inner/c.npy"]
-    (why,) = collection.unread.values()
+    (why,) = collection.unusable.values()
     assert "not both, got one.gif beside a.npy" in why
     for k in range(5):
         animation(tmp_path / "frames" / f"{k}.gif", frames[k : k + 1])

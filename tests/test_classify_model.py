@@ -317,7 +317,7 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
     found = predict(model, [videos[0], videos[1][:2], *videos[2:]])
     assert found.failed == {"set 1": "a video needs three frames or more"}
     assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
-    unread = build_new(
+    unusable = build_new(
         model,
         [
             Clip("a", None, None, [videos[0]]),
@@ -325,7 +325,7 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
             Clip("c", None, None, [videos[0][:, 1:]]),
         ],
     )
-    assert set(answers_of(model, unread).failed) == {"b", "c"}
+    assert set(answers_of(model, unusable).failed) == {"b", "c"}
     alone = predict(model, [videos[0], *videos[2:]])
     assert found.labels.tolist() == alone.labels.tolist()
     assert found.scores.shape == (len(videos) - 1, 2)

@@ -12,13 +12,13 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection, clip_names
 from grassmann_classify.evaluation import evaluate, run_splits, shares_of
-from grassmann_classify.folds import folds, kept_together
 from grassmann_classify.rows import (
     Fits,
     Method,
     Nearest,
 )
 from grassmann_classify.settings import Settings
+from grassmann_classify.splits import folds, kept_together
 from grassmann_classify.tables import notes_of
 from grassmann_sc import subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM

@@ -6,12 +6,14 @@ import pytest
 from grassmann_classify import evaluation
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe, clip_names
-from grassmann_classify.folds import folds, kept_together, say_kept_together
 from grassmann_classify.inputs import splits_of
 from grassmann_classify.model import inputs_for
 from grassmann_classify.rows import methods
 from grassmann_classify.settings import Paths, Settings
 from grassmann_classify.splits import (
+    folds,
+    kept_together,
+    say_kept_together,
     split_at_random,
     split_by_file,
     split_by_group,
