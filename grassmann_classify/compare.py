@@ -188,10 +188,13 @@ def _headline(run, done):
     n, d, _ = collection.X.shape
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, run.inputs.dimensions(collection.X.shape[2])))
+    what = f"subspaces of R^{d} of dimension {dimensions}"
+    if len(run.inputs.recipes) > 1:  # of which each has a d of its own
+        what = f"subspaces by {plural(len(run.inputs.recipes), 'recipe')}"
     spread = "; ± is over the splits" if done.n_done > 1 else ""
     return (
-        f"{plural(n, 'set')}, {plural(n_classes, 'class')}, subspaces of R^{d} of dimension "
-        f"{dimensions}, {_how_far(run, done)}: {run.how}{spread}"
+        f"{plural(n, 'set')}, {plural(n_classes, 'class')}, {what}, "
+        f"{_how_far(run, done)}: {run.how}{spread}"
     )
 
 

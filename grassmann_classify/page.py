@@ -202,10 +202,10 @@ def about(collection, n_clips):
     return words, unusable(collection.unusable, n_clips)
 
 
-def unusable(unusable, n_clips):
+def unusable(why, n_clips):
     """The Table of clips that could not be used, and why."""
-    title = f"{len(unusable)} of {plural(n_clips, 'clip')} could not be used"
-    return Table(["clip", "why"], [*unusable.items()], title if unusable else "")
+    title = f"{len(why)} of {plural(n_clips, 'clip')} could not be used"
+    return Table(["clip", "why"], [*why.items()], title if why else "")
 
 
 def add_pictures(report, out, slugs=None, sheets=None):

@@ -269,6 +269,23 @@ def test_labels_that_are_the_same_number_are_said_to_be_two_classes(here, capsys
     assert "labels 2" not in err
 
 
+def test_no_line_names_d_and_p_of_several_recipes(here, capsys):
+    """Of one channel d is 1, and p of stacks is up to 4."""
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        (here / "data" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        np.save(here / "data" / "ab"[i % 2] / f"{i}.npy", rng.standard_normal((20, 1)))
+    usual = ["--repeats", "1", "--methods", "nearest", "--no-kernels", "--no-pictures"]
+    main(["compare", "data", *usual])
+    out, err = capsys.readouterr()
+    assert "12 sets of frames: " in err and "12 sets, 2 classes, subspaces by " in out
+    assert "R^1" not in out + err
+    main(["compare", "data", "--recipe", "plain", *usual])
+    out, err = capsys.readouterr()
+    assert "12 sets to 1-dimensional subspaces of R^1: " in err
+    assert "12 sets, 2 classes, subspaces of R^1 of dimension 1, 1 split" in out
+
+
 def test_frames_of_zeros_have_no_singular_value_above_zero(here, capsys):
     """Not above -0, if they are -0."""
     write_table(here / "data" / "sit" / "0.csv", -np.zeros((9, 3)))
@@ -322,12 +339,13 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
     assert "1 recording of 480 rows: 12 stretches of one activity and subject" in err
     more = load("more.npz")
     whole = load("both.npz")
-    np.testing.assert_array_equal(more.points, whole.points)
+    np.testing.assert_array_equal(more.points.collection.X, whole.points.collection.X)
     for name in ("names", "clips", "groups"):
         assert getattr(more, name) == getattr(whole, name)
     assert more.labels.tolist() == whole.labels.tolist()
     for path in ("both/later.csv", "both"):  # folders may hold recordings too
         learning[1] = path
+        (here / "more.npz").unlink(missing_ok=True)
         with pytest.raises(SystemExit, match="--label-column names"):
             main(learning)
     with pytest.raises(SystemExit, match="^2$"):
