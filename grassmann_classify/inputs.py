@@ -193,7 +193,9 @@ def read_by(recipe, settings):
 
 def choice_of(recipe, settings):
     """The features, center and stack to choose from, None for all; or no choice: None."""
-    features, center, stack = settings.features, settings.center, settings.stack
+    features = settings.features
+    center = settings.center
+    stack = settings.stack
     if recipe.resample:  # descriptors come before it, variants are made behind it
         features = features or ["raw"]
     if recipe.features == GIVEN:

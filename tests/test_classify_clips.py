@@ -875,7 +875,7 @@ def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
     arrays(tmp_path / "new" / "good.npy")
     animation(tmp_path / "new" / "large.gif", frames_of("a", 0))
     monkeypatch.setattr(
-        "grassmann_classify.answer.learn", lambda *_: pytest.fail("learned")
+        "grassmann_classify.predict.learn", lambda *_: pytest.fail("learned")
     )
     options = [
         "predict",
