@@ -63,7 +63,6 @@ def parse(arguments):
 parsed(__name__, parse)
 
 import numpy as np
-from grassmann_classify.headers import look
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
@@ -166,7 +165,7 @@ def cambridge_splits(collection, folder, repeats, seed):
 
 def given_splits(collection, folder, repeats, seed):
     return split_by_file(
-        folder / "splits.csv", collection.names, collection.clip, collection.unread
+        folder / "splits.csv", collection.names, collection.clip, collection.unusable
     )
 
 
@@ -449,7 +448,7 @@ def videos_for(preset, clips, collection, strict):
         if len(collection.sets) != len(kept):
             raise ValueError(
                 "all clips must have frames of one size for the baselines on videos, "
-                "got " + "; ".join([*collection.unread.values()][:3])
+                "got " + "; ".join([*collection.unusable.values()][:3])
             )
     return videos_of(collection, recipe.arma or recipe.stack)
 

@@ -1,6 +1,7 @@
 """Clips are found, built once and split; unusable ones are named and stop nothing."""
 
 import csv
+import importlib
 import json
 import os
 import re
@@ -874,9 +875,8 @@ def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
     )
     arrays(tmp_path / "new" / "good.npy")
     animation(tmp_path / "new" / "large.gif", frames_of("a", 0))
-    monkeypatch.setattr(
-        "grassmann_classify.predict.learn", lambda *_: pytest.fail("learned")
-    )
+    command = importlib.import_module("grassmann_classify.predict")
+    monkeypatch.setattr(command, "learn", lambda *_: pytest.fail("learned"))
     options = [
         "predict",
         str(tmp_path / "new"),
