@@ -197,7 +197,7 @@ def suspects_among(collection, inputs, settings, end=None):
         np.argsort(-suspicion, kind="stable"),
         suspicion,
         classes[suspected],
-        [explained(names, one) for one in reasons],
+        [explained(names, pairs) for pairs in reasons],
         reasons,
     )
 

@@ -55,8 +55,8 @@ def cluster(recipe, settings, paths, out):
         tell(text)
     sheets = {}
     if paths.pictures:
-        of_set = [f"cluster {k}" for k in clusters.number]
-        save_plot(out, paths, "map", what, plots.plot_map, clusters.K, of_set)
+        labels = [f"cluster {k}" for k in clusters.number]
+        save_plot(out, paths, "map", what, plots.plot_map, clusters.K, labels)
         sheets = save_sheet_of_clusters(
             out, paths, recipe.key, clips, collection, clusters
         )

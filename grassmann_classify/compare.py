@@ -49,11 +49,11 @@ def compare(recipe, settings, paths, out):
     """
     end = end_of(settings)
     needs_splits = not paths.splits
-    clips, given, recipe = labelled_clips(recipe, settings, paths, needs_splits)
+    clips, splits, recipe = labelled_clips(recipe, settings, paths, needs_splits)
     inputs = read(recipe, settings, paths, out, clips)
     choose_kernels(settings, inputs)
     collection = inputs.collection
-    pairs, how = splits_of(settings, paths, collection, given)
+    pairs, how = splits_of(settings, paths, collection, splits)
     notes = strangers(collection.label, pairs)
     run = Run(recipe, settings, paths, out, clips, inputs, pairs, how, notes, end)
     start = time.perf_counter()
@@ -96,8 +96,9 @@ def compare(recipe, settings, paths, out):
     sheets = {}
     if paths.pictures:
         parts = _parts(run, done)
-        given = recipe.key, collection, clips, parts, done.results, arrays
-        sheets = save_pictures(out, paths, *given)
+        sheets = save_pictures(
+            out, paths, recipe.key, collection, clips, parts, done.results, arrays
+        )
     leave(run, done, sheets)
     say_failed(collection, done.results)
 
@@ -126,11 +127,11 @@ def leave(run, done, sheets=None):
     recipes = {
         name: asdict(recipe) for name, recipe in run.inputs.recipes.items() if recipe
     }
-    of_recipe = asdict(run.recipe)
-    asked = of_recipe | vars(run.settings) | vars(run.paths) | {"recipes": recipes}
+    options = asdict(run.recipe) | vars(run.settings) | vars(run.paths)
+    options |= {"recipes": recipes}
     results = done.results
-    of_all = run.pairs if done.n_done else pairs
-    save_results(out, asked, collection, of_all, results, done.n_done)
+    all_pairs = run.pairs if done.n_done else pairs
+    save_results(out, options, collection, all_pairs, results, done.n_done)
     save_predictions(out, collection, pairs, results)
     report = report_on(run.paths, run.paths.data, "how well its classes are told apart")
     words, unusable = about(collection, len(run.clips))

@@ -220,13 +220,13 @@ def add_pictures(report, out, slugs=None, sheets=None):
     shown = []
     for stem in dict.fromkeys([*words, *left]):
         path = left.get(stem)
-        of_method = stem.startswith(("confusion_", "codes_", "atoms_"))
+        is_of_row = stem.startswith(("confusion_", "codes_", "atoms_"))
         chosen = slugs is None or any(stem.endswith(f"_{slug}") for slug in slugs)
         if (
             stem not in sheets
             and path is not None
             and path.suffix[1:] in FORMATS
-            and (chosen or not of_method)
+            and (chosen or not is_of_row)
         ):
             shown.append((path, words.get(stem, stem.replace("_", " "))))
     if shown:

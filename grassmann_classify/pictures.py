@@ -45,18 +45,18 @@ def save_pictures(out, paths, key, collection, clips, pairs, results, arrays):
     label = collection.label.tolist()
     data = printable(paths.data.stem)
     save = partial(save_plot, out, paths)
-    for name, found in results.items():
-        truth, predicted = all_answers(collection.label, pairs, found)
+    for name, splits in results.items():
+        truth, predicted = all_answers(collection.label, pairs, splits)
         if not len(truth):
             continue
-        accuracy = np.mean([split["accuracy"] for split in successes(found)])
+        accuracy = np.mean([split["accuracy"] for split in successes(splits)])
         save(
             f"confusion_{slug(name)}",
             f"{short(name)}\n{data}: {accuracy:.1f} %",
             plots.plot_confusion,
             truth.tolist(),
             predicted.tolist(),
-            n_splits=len(successes(found)),
+            n_splits=len(successes(splits)),
         )
     sheets = save_picture_of_wrong_clips(
         save, data, collection, clips, pairs, results, key
@@ -68,9 +68,9 @@ def save_pictures(out, paths, key, collection, clips, pairs, results, arrays):
     how = {
         slug(
             name
-        ): f"{short(name)}, {data}\n{all_in_words(successes(found)[-1]['chosen'])}"
-        for name, found in results.items()
-        if successes(found)
+        ): f"{short(name)}, {data}\n{all_in_words(successes(splits)[-1]['chosen'])}"
+        for name, splits in results.items()
+        if successes(splits)
     }
     _save_pictures_of_codes(save, how, collection.label, arrays)
     if len(collection.frame) != 2:
@@ -120,9 +120,9 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     name = compared(results, pairs).first
     if name is None:
         return {}
-    found = results[name]
+    splits = results[name]
     wrong = {}
-    for k, (split, (_, test)) in enumerate(zip(found, pairs)):
+    for k, (split, (_, test)) in enumerate(zip(splits, pairs)):
         answers_of = [] if split["failed"] else zip(test, split["predicted"])
         for place, (i, answer) in enumerate(answers_of):
             if answer != collection.label[i]:
@@ -132,8 +132,8 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     shown = {i: _most_often_answered(wrong[i]) for i in order}
     involved = {*order, *(j for _, reasons in shown.values() for j, _ in reasons)}
     involved = sorted(involved)
-    of_set = films_of(collection.names, collection.clip, clips, key, involved)
-    images = dict(zip(involved, of_set))
+    films = films_of(collection.names, collection.clip, clips, key, involved)
+    images = dict(zip(involved, films))
     rows = []
     for i, (answer, reasons) in shown.items():
         words = f"{called(collection.label[i])}, not {called(answer)}"
@@ -147,7 +147,7 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
             rows.append(row_of(images[i], words, part))
     note = "a clip with its class and the answer; labelled clips that speak for that"
     n_wrong = sum(map(len, wrong.values()))
-    n_asked = sum(len(test) for _, test in pairs[: len(found)])
+    n_asked = sum(len(test) for _, test in pairs[: len(splits)])
     part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
     title = (
         f"{short(name)}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
@@ -158,9 +158,9 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
 
 def _reasons_for(answer, i, place, k, results):
     """What a coding method tells that gave set i this wrong answer in split k."""
-    for found in results.values():
-        reasons = found[k]["reasons"]
-        if reasons and i in reasons and found[k]["predicted"][place] == answer:
+    for splits in results.values():
+        reasons = splits[k]["reasons"]
+        if reasons and i in reasons and splits[k]["predicted"][place] == answer:
             return reasons[i]
     return []
 
@@ -168,7 +168,7 @@ def _reasons_for(answer, i, place, k, results):
 def _most_often_answered(wrong):
     """The (answer, reasons) of the most frequent answer."""
     ((most, _),) = Counter(answer for answer, _ in wrong).most_common(1)
-    return next(one for one in wrong if one[0] == most)
+    return next(pair for pair in wrong if pair[0] == most)
 
 
 def _save_pictures_of_codes(save, how, label, arrays):
@@ -190,7 +190,7 @@ def _save_pictures_of_codes(save, how, label, arrays):
 
 def _save_pictures_of_atoms(save, how, data, collection, arrays):
     """Draw the learned atoms, or the first labelled set of each class."""
-    of_frames = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
+    blocks = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
         save(
@@ -199,7 +199,7 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
             plots.plot_atoms,
             arrays[key][:PICTURED_ATOMS],
             collection.frame,
-            **of_frames,
+            **blocks,
         )
     if not learned:
         train = arrays["train"]
@@ -213,21 +213,21 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
             collection.X[sets],
             collection.frame,
             labels=names,
-            **of_frames,
+            **blocks,
         )
 
 
-def save_sheet_of_answers(out, paths, model, new, collection, found, possible):
+def save_sheet_of_answers(out, paths, model, new, collection, answers, possible):
     """New clips, the least sure first, with what speaks for label and runner-up.
 
     Gives what save_sheet gives; a model has a strip of each labelled clip, which stands
     still.
     """
-    if model.pictures is None or found.ahead is None or not len(found.names):
+    if model.pictures is None or answers.ahead is None or not len(answers.names):
         return {}
-    order = np.argsort(found.ahead, kind="stable")[:PICTURED]
+    order = np.argsort(answers.ahead, kind="stable")[:PICTURED]
     place = {name: i for i, name in enumerate(collection.names)}
-    first = [place[found.names[i]] for i in order]
+    first = [place[answers.names[i]] for i in order]
     key = model.recipe.key
     images = films_of(collection.names, collection.clip, new, key, first)
     kept = [None if image is None else image[None] for image in model.pictures]
@@ -241,14 +241,14 @@ def save_sheet_of_answers(out, paths, model, new, collection, found, possible):
     for i, image in zip(order, images):
         if image is None:
             continue
-        own, other = found.reasons[i]
-        words = f"{called(found.labels[i])}\n{caption(found.names[i])}"
+        own, other = answers.reasons[i]
+        words = f"{called(answers.labels[i])}\n{caption(answers.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
-        parts = part(found.labels[i], own), part(found.runner_up[i], other)
+        parts = part(answers.labels[i], own), part(answers.runner_up[i], other)
         rows.append(row_of(image, words, *parts))
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
-        f"{plural(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
+        f"{plural(len(rows), 'new clip')} of {len(answers.names)}, the least sure first\n"
         f"{short(model.method)}"
     )
     return save_sheet(partial(save_plot, out, paths), "answers", title, rows, note)
@@ -280,15 +280,14 @@ def save_sheet_of_suspects(out, paths, key, collection, clips, suspects, first):
     return save_sheet(partial(save_plot, out, paths), "suspects", title, rows, note)
 
 
-def save_sheet_of_clusters(out, paths, key, clips, collection, found):
+def save_sheet_of_clusters(out, paths, key, clips, collection, clusters):
     """The first clips of the largest clusters, a row each; gives as save_sheet."""
     rows = []
-    for k in range(1, min(found.number.max(), PICTURED) + 1):
-        members = [i for i in found.order if found.number[i] == k]
+    for k in range(1, min(clusters.number.max(), PICTURED) + 1):
+        members = [i for i in clusters.order if clusters.number[i] == k]
         first = members[:TYPICAL]
         names = [collection.names[i] for i in first]
-        given = collection.names, collection.clip, clips, key
-        images = films_of(*given, first)
+        images = films_of(collection.names, collection.clip, clips, key, first)
         size = f"cluster {k}, {plural(len(members), 'set')}\n"
         rows.append(
             [
@@ -309,7 +308,7 @@ def row_of(image, words, *parts):
     """
     row = [(image, words)]
     for part in parts:
-        shown = [one for one in part if one[0] is not None]
+        shown = [cell for cell in part if cell[0] is not None]
         row += [None, *shown] if shown else []
     return row
 

@@ -75,16 +75,16 @@ def _not_made(name, folder, why):
     return ValueError(f"{name} must be a folder that can be made, got {folder}: {why}")
 
 
-def save_results(out, asked, collection, pairs, results, n_done=None):
+def save_results(out, options, collection, pairs, results, n_done=None):
     """results.json of the splits that all methods have.
 
     n_done: their number, 0 of a first look, whose results are provisional.
     """
     done = pairs if n_done is None else pairs[: max(1, n_done)]
     if n_done is None:
-        n_done = min(len(found) for found in results.values())
+        n_done = min(len(splits) for splits in results.values())
     content = {
-        "options": asked,
+        "options": options,
         "versions": versions(),
         "n_sets": len(collection.label),
         "subspaces": collection.X.shape[1:],
@@ -93,8 +93,8 @@ def save_results(out, asked, collection, pairs, results, n_done=None):
         "splits_done": n_done,
         "provisional": not n_done,
         "methods": {
-            name: _summary(collection.label, pairs, found)
-            for name, found in results.items()
+            name: _summary(collection.label, pairs, splits)
+            for name, splits in results.items()
         },
         "comparison": compared(results, done)._asdict(),
         "failed": [*collection.unusable.values()],
@@ -107,7 +107,7 @@ def save_predictions(out, collection, pairs, results):
     """predictions.csv: what each method answers for each test clip of each split."""
     rows = []
     for k, (_, test) in enumerate(pairs):
-        found = [
+        answers = [
             splits[k]["predicted"] if k < len(splits) else None
             for splits in results.values()
         ]
@@ -116,32 +116,34 @@ def save_predictions(out, collection, pairs, results):
                 collection.names[i],
                 k,
                 collection.label[i],
-                *("" if labels is None else labels[row] for labels in found),
+                *("" if labels is None else labels[row] for labels in answers),
             ]
             for row, i in enumerate(test)
         ]
     write_rows(out, "predictions.csv", ["clip", "split", "truth", *results], rows)
 
 
-def _summary(label, pairs, found):
+def _summary(label, pairs, splits):
     """What results.json tells of a method."""
     place = {name: i for i, name in enumerate(natural_classes(label))}
-    truth, predicted = all_answers(label, pairs, found)
+    truth, predicted = all_answers(label, pairs, splits)
     confusion = np.zeros((len(place), len(place)), int)
     np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
-    accuracy = [split["accuracy"] for split in successes(found)]
+    accuracy = [split["accuracy"] for split in successes(splits)]
     others = {
-        name: [None if split["failed"] else split[name] for split in found]
+        name: [None if split["failed"] else split[name] for split in splits]
         for name in ("balanced", "f1")
     }
     return {
         "mean": np.mean(accuracy) if accuracy else None,
         "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
-        "accuracy": [None if split["failed"] else split["accuracy"] for split in found],
+        "accuracy": [
+            None if split["failed"] else split["accuracy"] for split in splits
+        ],
         **others,
-        "failed": [split["failed"] for split in found],
-        "seconds": [split["seconds"] for split in found],
-        "chosen": [split["chosen"] for split in found],
+        "failed": [split["failed"] for split in splits],
+        "seconds": [split["seconds"] for split in splits],
+        "chosen": [split["chosen"] for split in splits],
         "confusion": confusion,
     }
 
@@ -149,11 +151,11 @@ def _summary(label, pairs, found):
 def _rounded(value):
     """NumPy's numbers and arrays as JSON has them, fractions with DIGITS digits."""
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _rounded(part) for name, part in value.items()}
     if hasattr(value, "tolist"):
         return _rounded(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [_rounded(one) for one in value]
+        return [_rounded(part) for part in value]
     return float(f"{value:.{DIGITS}g}") if type(value) is float else value
 
 

@@ -57,15 +57,15 @@ def one_line(program):
         )
 
 
-def meant(word, known):
+def meant(word, words):
     """A hint at the one of these that is most like a misspelt word, or "".
 
     >>> meant("--neighbours", ["--neighbors", "--lam"]), meant("--fly", ["--lam"])
     (' (did you mean --neighbors?)', '')
     """
-    named = {one.lstrip("-"): one for one in known}
-    found = difflib.get_close_matches(word.lstrip("-"), named, 1, 0.65)
-    return f" (did you mean {named[found[0]]}?)" if found else ""
+    named = {name.lstrip("-"): name for name in words}
+    close = difflib.get_close_matches(word.lstrip("-"), named, 1, 0.65)
+    return f" (did you mean {named[close[0]]}?)" if close else ""
 
 
 def plural(number, thing):

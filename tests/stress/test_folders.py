@@ -189,7 +189,7 @@ def fill_results(rng, folder, enlarge):
         assert end is None or not larger
         assert not results or results["n_sets"] == len(clips)
         assert not results or not results["failed"]
-        for path in (folder / "out").rglob("*.npz"):
+        for path in folder.rglob("out*/*.npz"):
             with np.load(path) as arrays:
                 assert all(arrays[name] is not None for name in arrays.files)
 
