@@ -87,7 +87,7 @@ class Reader:
         if self.reads == "inner":
             return self.points(_joined_sets(points.collection, new.collection))
         if self.reads == "subspaces":
-            return np.concatenate([points, new.astype(points.dtype, copy=False)])
+            return np.concatenate([points, new])
         return of_one_type([*points, *new])
 
     def _hulls(self, *sets):
@@ -106,19 +106,16 @@ def check_rank(candidate, points):
 
 
 def _joined_sets(first, second):
-    """A Collection of the sets of both, as those of the first are kept."""
+    """A Collection of the sets of both."""
     spectra = None
     if first.spectra:
-        (U, s), (V, t) = first.spectra, second.spectra
-        U = checks.joined([U, V.astype(U.dtype, copy=False)])
-        s = checks.joined([s[:, None], t[:, None].astype(s.dtype, copy=False)])[:, 0]
-        spectra = U, s
+        U, V = (sets.spectra[0] for sets in (first, second))
+        s, t = (sets.spectra[1][:, None] for sets in (first, second))
+        spectra = checks.joined([U, V]), checks.joined([s, t])[:, 0]
         X = common_bases(spectra)
     else:
         p = min(first.X.shape[2], second.X.shape[2])
-        X = np.concatenate(
-            [A.X[:, :, :p].astype(first.X.dtype) for A in (first, second)]
-        )
+        X = np.concatenate([sets.X[:, :, :p] for sets in (first, second)])
     sets = first.sets and [*first.sets, *second.sets]
     return first._replace(X=X, sets=sets, spectra=spectra)
 

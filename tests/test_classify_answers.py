@@ -203,7 +203,8 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
     codes = model.estimator.transform(K_xd)
     if model.shrinkage is not None:
         whitening = discriminative.Whitening(K_dd, PLACE[LABELLED], model.shrinkage)
-        K_dd, K_xd = whitening.K_dd, whitening.transform(K_xd, 1)
+        K_dd = whitening.K_dd
+        K_xd = whitening.transform(K_xd, 1)
     rule = model.estimator.rule or ("residual" if "gSC" in name else "sum")
     by_hand = shares_of(codes, K_dd, K_xd, PLACE[LABELLED], rule)
     n_others = 0
