@@ -149,9 +149,9 @@ class Model:
     the whitening, or None; reader, points: what it compares with, see Reader; chosen:
     what was chosen, in words; score: the share that was right in the cross-validation in
     which it was chosen, on `judged` sets. labels (N,); names (N,) of the sets, clips
-    (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or
-    None; pictures: small
-    images (N,) in uint8, None where there is none, or None; atoms: learned ones.
+    (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or None;
+    pictures: small images (N,) in uint8, None where there is none, or None; atoms:
+    learned ones.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes.
@@ -214,11 +214,8 @@ class Model:
 
     def queries(self, collection):
         """What the estimator is asked of the sets of a Collection."""
-        return self.queries_of(self.reader.points(collection))
-
-    def queries_of(self, points):
-        """What the estimator is asked of points."""
-        queries = self.reader.asked(points, self.points)
+        new = self.reader.points(collection)
+        queries = self.reader.asked(new, self.points)
         if self.whitening is not None:
             queries = self.whitening.transform(queries, np.ones(len(queries)))
         return queries
