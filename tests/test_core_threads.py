@@ -247,6 +247,32 @@ def test_one_block_takes_no_lock_of_numba(monkeypatch):
         assert gs.run_blocks(lambda rows: rows, n, 5) == gs.slices(n, 5)
 
 
+@pytest.mark.parametrize(
+    "work, most, block",
+    [(1, 5, 5), (2**10, 2**11, 2**10), (2**20, 9, 1), (2**40, 9, 1), (2**10, 0, 1)],
+)
+def test_a_block_is_a_millisecond_of_work_that_fits_and_one_item_at_least(
+    work, most, block
+):
+    assert gs.block_of(work, most) == block
+
+
+def test_short_calls_take_no_threads_and_long_ones_do(monkeypatch):
+    X = gs.random_subspaces(1000, 20, 3, rng=0)
+    asked = []
+    monkeypatch.setattr(gs, "thread_count", lambda: asked.append(1) or 1)
+    for call in (
+        lambda X, D: gs.gsc(X, D, 0.5),
+        lambda X, D: gs.glc(X, D, len(D) // 15),
+        lambda X, D: gs.classify(X, D, np.arange(len(D)) % 5, lam=0.5),
+    ):
+        call(X[:100], X[:50])
+        assert not asked
+        call(X, X[:300])
+        assert asked
+        asked.clear()
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 20])
 def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
     monkeypatch.setattr(gs, "thread_count", lambda: 5)
