@@ -319,6 +319,15 @@ def test_folds_hold_each_set_once_classes_evenly_and_groups_whole(grouped):
     else:
         assert (np.ptp(counts, axis=0) <= 1).all()
         assert np.ptp([len(fold) for fold in folds]) <= 2
+    for _ in range(0 if grouped else 20):
+        z = rng.permutation(y)
+        parts = calibration.members_left_out(None, z, 0.1)
+        counts = np.array([np.bincount(z[part], minlength=4) for part in parts])
+        assert (np.ptp(counts, axis=0) <= 1).all()
+    # the largest group comes first
+    one_class = np.zeros(12, int)
+    parts = calibration.members_left_out([*range(8), 8, 8, 8, 8], one_class, 0.1)
+    assert sorted(map(len, parts)) == [2, 2, 2, 2, 4]
     two = calibration.members_left_out(y > 1, y, 0.1)
     assert sorted(map(len, two)) == [17, 24]
 

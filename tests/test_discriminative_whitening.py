@@ -222,6 +222,21 @@ def test_whitening_names_what_is_wrong():
             whitening.transform(K, norm2)
 
 
+@pytest.mark.parametrize("atoms", [np.float64, np.float32])
+@pytest.mark.parametrize("queries", [np.float64, np.float32])
+def test_grams_are_what_functions_that_code_take(atoms, queries):
+    """Of one type, with norm2 = 1, and of no query too."""
+    X = core.random_subspaces(8, 6, 2, rng=0)
+    K = core.projection_kernel(X)
+    whitening = discriminative.Whitening(K[:6, :6].astype(atoms), [0, 1] * 3, 0.1)
+    grams = whitening.grams(K[6:, :6].astype(queries), 2)
+    dtype = np.result_type(atoms, queries)
+    assert grams[0].dtype == grams[1].dtype == dtype
+    assert grams[2].tolist() == [1, 1] and len(whitening.grams(K[:0, :6], 2)[2]) == 0
+    assert error(grams[0], whitening.K_dd) == 0
+    assert np.isfinite(core.sparse_codes(*grams[:2], 0.1, norm2=grams[2])).all()
+
+
 def test_whitening_keeps_what_it_is_given():
     K = core.projection_kernel(core.random_subspaces(6, 6, 2, rng=0))
     K.flags.writeable = False
