@@ -73,11 +73,12 @@ from grassmann_classify.baseline_rows import baselines, video_baselines, videos_
 from grassmann_classify.building import build_all, look
 from grassmann_classify.clips import Clip, Recipe, clip_names
 from grassmann_classify.compare import say_failed
-from grassmann_classify.evaluation import run_splits, successes
+from grassmann_classify.evaluation import run_splits
 from grassmann_classify.finding import find_clips
 from grassmann_classify.results import Results, save_codes, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, split_by_file
+from grassmann_classify.tables import successes
 from grassmann_classify.words import one_line
 from grassmann_sc import estimators, frames, tuning
 

@@ -40,7 +40,7 @@ from grassmann_classify.splits import (
     say_kept_together,
 )
 from grassmann_classify.words import duration, printable, short, to_stderr, told
-from grassmann_sc import checks, estimators, files, tuning
+from grassmann_sc import estimators, files, tuning
 
 BECAUSE = 3  # sets named as what explains another
 WORTH_SAYING = 10  # seconds to go
@@ -433,24 +433,3 @@ def shares_of(truth, predicted):
         "balanced": 100 * np.mean(of_class),
         "f1": 100 * f1_score(truth, predicted, average="macro", zero_division=0),
     }
-
-
-def successes(found):
-    """The splits on which a method did not fail."""
-    return [split for split in found if split["failed"] is None]
-
-
-def all_answers(label, pairs, found):
-    """True and predicted labels of all test parts on which a method succeeded."""
-    truth = [label[:0]]
-    predicted = [label[:0]]
-    for split, (_, test) in zip(found, pairs):
-        if split["failed"] is None:
-            truth.append(label[test])
-            predicted.append(split["predicted"])
-    return np.concatenate(truth), np.concatenate(predicted)
-
-
-def natural_classes(label):
-    """The classes, 2 before 10."""
-    return sorted(np.unique(label).tolist(), key=checks.natural_order)

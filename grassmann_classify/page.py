@@ -1,25 +1,25 @@
 """One file to show: report.html, which needs no other file.
 
-It tells what the data are, what came out, and the command that makes it again. It reads well on a phone and on paper.
+It tells what the data are, what came out, and the command that makes it again. It reads
+well on a phone and on paper. Clips move on it.
 """
 
+import base64
 import html
-import importlib.metadata
+import io
 import platform
 import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import grassmann_sc as core
-from grassmann_classify.evaluation import natural_classes
-from grassmann_classify.pictures import animated, as_url, can_move, still
 from grassmann_classify.settings import FORMATS
-from grassmann_classify.tables import Table
-from grassmann_classify.words import plural, printable
+from grassmann_classify.tables import Table, natural_classes
+from grassmann_classify.words import plural, printable, versions
 
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 SHOWN = 100  # lines of a table
 BREAK = "<wbr>"  # where a line may end
 CONFUSION = "The answers of the best row to the clips of each class"  # the first
@@ -30,6 +30,9 @@ PICTURES = {  # then in this order before all others
     "wrong": "Clips with wrong answers, and labelled clips that speak for these",
     "map": "All sets as points in the plane",
 }
+MOST_BYTES = 12_000
+QUALITIES = (50, 30, 15, 5)
+EACH = 200  # milliseconds of a frame
 KINDS = {".png": "image/png", ".svg": "image/svg+xml"}  # of pictures that it can hold
 STYLE = """
 :root { color-scheme: light; }
@@ -66,11 +69,6 @@ pre { background: #f4f4f4; padding: 0.75rem; white-space: pre-wrap;
   figure { width: 2.6cm; }
   h2, tr, img { break-inside: avoid; } h2 { break-after: avoid; } }
 """
-
-
-def versions():
-    """{package: its version} of those on which numbers depend."""
-    return {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
 class Report:
@@ -243,3 +241,37 @@ def add_pictures(report, out, slugs=None, sheets=None):
 def report_on(paths, path, what):
     """The Report of a run on what lies at this path, with the command."""
     return Report(f"{printable(Path(path).resolve().name)}: {what}", paths.command)
+
+
+def can_move():
+    """Does this Pillow write WebP? Its wheels do."""
+    from PIL import features  # not before a page is saved
+
+    return features.check("webp")
+
+
+def animated(film):
+    """A film (n, height, width) in uint8 as WebP: bytes, at most MOST_BYTES of them.
+
+    If it is too long for these at the least quality, with every second frame.
+    """
+    images = [Image.fromarray(frame) for frame in film]
+    for quality in QUALITIES:
+        file = io.BytesIO()
+        more = {"append_images": images[1:], "save_all": True, "loop": 0}
+        images[0].save(file, "WEBP", quality=quality, duration=EACH, **more)
+        if len(file.getvalue()) <= MOST_BYTES:
+            return file.getvalue()
+    return animated(film[::2])
+
+
+def still(film):
+    """Its middle frame as WebP."""
+    file = io.BytesIO()
+    Image.fromarray(film[len(film) // 2]).save(file, "WEBP", quality=QUALITIES[0])
+    return file.getvalue()
+
+
+def as_url(content, kind="image/webp"):
+    """The bytes of an image as the address of an image of a page."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,7 +1,5 @@
-"""Pictures of a run: confusion matrices, maps, codes, sheets of clips, and clips that move."""
+"""Pictures of a run: confusion matrices, maps, codes, and sheets of clips."""
 
-import base64
-import io
 import re
 from collections import Counter
 from functools import partial
@@ -9,13 +7,11 @@ from functools import partial
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 
 import grassmann_sc as core
 from grassmann_classify.clips import films_of, strip
-from grassmann_classify.evaluation import all_answers, successes
 from grassmann_classify.rows import slug
-from grassmann_classify.tables import compared
+from grassmann_classify.tables import all_answers, compared, successes
 from grassmann_classify.words import (
     UNLIKE,
     all_in_words,
@@ -31,9 +27,6 @@ PICTURED = 12  # clips of a sheet
 TYPICAL = 6  # clips of a cluster in its sheet
 PICTURED_P = 3  # of the Gram matrix and the map
 LINE = 20  # letters under an image of a sheet
-MOST_BYTES = 12_000
-QUALITIES = (50, 30, 15, 5)
-EACH = 200  # milliseconds of a frame
 
 
 def save_pictures(out, paths, key, collection, clips, pairs, results, arrays):
@@ -342,37 +335,3 @@ def caption(name, label=None):
     at = max([k for k in breaks if k >= LINE // 2], default=LINE)
     end = name[at:]
     return f"{name[:at]}\n{end if len(end) <= LINE else '…' + end[1 - LINE :]}"
-
-
-def can_move():
-    """Does this Pillow write WebP? Its wheels do."""
-    from PIL import features  # not before a page is saved
-
-    return features.check("webp")
-
-
-def animated(film):
-    """A film (n, height, width) in uint8 as WebP: bytes, at most MOST_BYTES of them.
-
-    If it is too long for these at the least quality, with every second frame.
-    """
-    images = [Image.fromarray(frame) for frame in film]
-    for quality in QUALITIES:
-        file = io.BytesIO()
-        more = {"append_images": images[1:], "save_all": True, "loop": 0}
-        images[0].save(file, "WEBP", quality=quality, duration=EACH, **more)
-        if len(file.getvalue()) <= MOST_BYTES:
-            return file.getvalue()
-    return animated(film[::2])
-
-
-def still(film):
-    """Its middle frame as WebP."""
-    file = io.BytesIO()
-    Image.fromarray(film[len(film) // 2]).save(file, "WEBP", quality=QUALITIES[0])
-    return file.getvalue()
-
-
-def as_url(content, kind="image/webp"):
-    """The bytes of an image as the address of an image of a page."""
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from grassmann_classify.evaluation import all_answers, natural_classes, successes
 from grassmann_classify.finding import MARK
-from grassmann_classify.page import versions
-from grassmann_classify.tables import compared, write_rows
-from grassmann_classify.words import to_stderr
+from grassmann_classify.tables import (
+    all_answers,
+    compared,
+    natural_classes,
+    successes,
+    write_rows,
+)
+from grassmann_classify.words import to_stderr, versions
 from grassmann_sc import files
 
 DIGITS = 9  # of fractions in results.json: the rest is rounding

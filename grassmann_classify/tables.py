@@ -7,17 +7,37 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from grassmann_classify.evaluation import successes
 from grassmann_classify.rows import most_telling
 from grassmann_classify.splits import FORMULA
 from grassmann_classify.words import TERMS, in_words, meaning, plural, short
-from grassmann_sc import tuning
+from grassmann_sc import checks, tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
 SECONDS = (
     "seconds: of one split, in the mean, to choose all settings, to learn, to answer"
 )
+
+
+def successes(splits):
+    """The splits on which a method did not fail."""
+    return [split for split in splits if split["failed"] is None]
+
+
+def all_answers(label, pairs, splits):
+    """True and predicted labels of all test parts on which a method succeeded."""
+    truth = [label[:0]]
+    predicted = [label[:0]]
+    for split, (_, test) in zip(splits, pairs):
+        if split["failed"] is None:
+            truth.append(label[test])
+            predicted.append(split["predicted"])
+    return np.concatenate(truth), np.concatenate(predicted)
+
+
+def natural_classes(label):
+    """The classes, 2 before 10."""
+    return sorted(np.unique(label).tolist(), key=checks.natural_order)
 
 
 @dataclass

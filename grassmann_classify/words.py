@@ -5,6 +5,7 @@ library alone.
 """
 
 import difflib
+import importlib.metadata
 import numbers
 import re
 import sys
@@ -13,6 +14,7 @@ import warnings
 from contextlib import contextmanager
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 MOST_NAMED = 5  # clips, or sizes, in a message
 
 
@@ -99,6 +101,11 @@ def first_of(texts, between):
     """The first texts in one, and how many more there are."""
     more = len(texts) - MOST_NAMED
     return between.join([*texts[:MOST_NAMED], *[f"and {more} more"] * (more > 0)])
+
+
+def versions():
+    """{package: its version} of those on which numbers depend."""
+    return {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
 def duration(seconds):

@@ -15,7 +15,7 @@ from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.building import build
 from grassmann_classify.clips import Clip, Collection
-from grassmann_classify.evaluation import evaluate, natural_classes, shares_of
+from grassmann_classify.evaluation import evaluate, shares_of
 from grassmann_classify.npz import load_npz
 from grassmann_classify.options import parse, split
 from grassmann_classify.pictures import save_picture_of_wrong_clips
@@ -23,7 +23,7 @@ from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.rows import methods, svm_predictions
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
-from grassmann_classify.tables import compared
+from grassmann_classify.tables import compared, natural_classes
 from grassmann_classify.words import short
 from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems

@@ -13,8 +13,7 @@ from PIL import Image
 
 from grassmann_classify.__main__ import main
 from grassmann_classify.clips import Clip, films_of, strip
-from grassmann_classify.page import SHOWN, Report
-from grassmann_classify.pictures import animated, still
+from grassmann_classify.page import SHOWN, Report, animated, still
 from grassmann_classify.results import Results
 from grassmann_classify.rows import slug
 from grassmann_classify.tables import Table

@@ -13,16 +13,18 @@ from scipy import stats
 
 from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
-from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
+from grassmann_classify.evaluation import shares_of
 from grassmann_classify.results import Results, save_results
 from grassmann_classify.rows import asked_for, check_asked
 from grassmann_classify.tables import (
     Table,
     accuracies,
+    all_answers,
     choices,
     columns_of,
     compared,
     meanings,
+    natural_classes,
     notes_of,
 )
 from grassmann_classify.words import ROWS, TERMS, meaning, short
