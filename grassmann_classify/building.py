@@ -1,7 +1,6 @@
 """From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -39,10 +38,10 @@ ADVICE = {  # for arguments of frames.Avoidable
     "run": "--run 10 cuts the images of a class into clips of 10",
 }
 # What is known of a clip before it is decoded. n_frames: None where a video does not
-# tell it; size: (height, width) or (d,) of its frames; fits: what must be equal for
-# clips to fit together; why: the reason, if the clip cannot be used; advice: what would
-# make it usable, "" if another layout of the files would, None for a damaged clip
-Header = namedtuple("Header", "n_frames size fits why advice", defaults=5 * [None])
+# tell it; size: (height, width) or (d,) of its frames; why: the reason, if the clip
+# cannot be used; advice: what would make it usable, "" if another layout of the files
+# would, None for a damaged clip
+Header = namedtuple("Header", "n_frames size why advice", defaults=4 * [None])
 
 
 # ------------------------------------------------------------------- what headers tell
@@ -51,37 +50,40 @@ Header = namedtuple("Header", "n_frames size fits why advice", defaults=5 * [Non
 def survey(clips, recipe, shape=None):
     """{name: Header} of clips, before any of them is decoded.
 
-    Clips fit together if raw frames have the same size, others if the recipe makes rows
-    of the same length from them. Those that do not fit most clips, or a model of this
-    shape, cannot be used. shape: as build_all has it.
+    Clips of raw frames cannot be used whose frames have not the size of most, or that of
+    a model of this shape; what descriptors of frames of several sizes have in common,
+    build_all sees. shape: as build_all has it.
     """
-    row_length = functools.cache(functools.partial(_row_length, recipe))
 
-    def look(clip):
+    def header_of(clip):
         try:
-            return _header_of(clip, recipe, row_length)
+            return _header_of(clip, recipe)
         except Exception as error:  # whatever a damaged file raises
             return Header(why=reason_of(clip, error), advice=_advice(error))
 
-    headers = threaded(look, clips, "headers" if len(clips) >= MANY else None)
+    headers = threaded(header_of, clips, "headers" if len(clips) >= MANY else None)
     headers = dict(zip([clip.name for clip in clips], headers))
     legible = {name: header for name, header in headers.items() if not header.why}
     who = "most clips have" if shape is None else "the model has"
     if shape is not None:
-        usual = _fits_model(recipe, shape)
+        usual = tuple(shape[2]) or (shape[0] // (recipe.arma or recipe.stack),)
     else:
-        counts = Counter(header.fits for header in legible.values()).most_common(1)
-        usual = counts[0][0] if counts else None
-    sizes = {header.fits: header.size for header in reversed(legible.values())}
-    size = sizes.get(usual, usual)
-    for name, header in legible.items():
-        if header.fits != usual:
-            words = f"{name}: has frames of {size_in_words(header.size)} and {who} "
-            resizable = shape is None and len(header.size) == len(size) == 2
-            advice = ADVICE["size"] if resizable else ""
-            words += size_in_words(size)
-            headers[name] = header._replace(why=words, advice=advice)
+        counts = Counter(header.size for header in legible.values())
+        usual = max(counts, key=counts.get, default=None)
+    for name, header in legible.items() if _is_raw(recipe) else []:
+        if header.size != usual:
+            here, there = map(size_in_words, (header.size, usual))
+            resizable = shape is None and len(header.size) == len(usual) == 2
+            headers[name] = header._replace(
+                why=f"{name}: has frames of {here} and {who} {there}",
+                advice=ADVICE["size"] if resizable else "",
+            )
     return headers
+
+
+def _is_raw(recipe):
+    """Are rows the frames themselves, or subspaces already?"""
+    return recipe.features in ("raw", GIVEN) and recipe.describe is None
 
 
 def reason_of(clip, error):
@@ -99,20 +101,20 @@ def _advice(error):
     return ADVICE[argument].format(str(error.value).strip("'\"")) if argument else ""
 
 
-def _header_of(clip, recipe, row_length):
+def _header_of(clip, recipe):
     """The Header of a clip that can be used."""
-    counts, *sizes = zip(*(_shape_of(source, recipe) for source in clip.sources))
-    sizes = [*zip(*sizes)]
-    for size in sizes:
-        if row_length(size) != row_length(sizes[0]):
+    shapes = [_shape_of(source, recipe) for source in clip.sources]
+    sizes = [tuple(size) for _, *size in shapes]
+    for size in sizes if _is_raw(recipe) else []:
+        if size != sizes[0]:
+            here, there = map(size_in_words, (size, sizes[0]))
             raise frames.Avoidable(
-                f"{clip.name}: frames must have one size, got "
-                f"{size_in_words(sizes[0])} and {size_in_words(size)}",
+                f"{clip.name}: frames must have one size, got {there} and {here}",
                 "size",
                 "(height, width)",
             )
-    n_frames = None if None in counts else sum(counts)
-    return Header(n_frames, sizes[0], row_length(sizes[0]))
+    counts = [n_frames for n_frames, *_ in shapes]
+    return Header(None if None in counts else sum(counts), sizes[0])
 
 
 def _shape_of(source, recipe):
@@ -143,36 +145,8 @@ def _shape_of(source, recipe):
     return n_frames, *size
 
 
-def _row_length(recipe, size):
-    """The length of the recipe's rows for frames of this size; raw frames: the size.
-
-    That of a function of the user's own is known when the clip is read: None.
-    """
-    if recipe.describe is not None:
-        return None
-    if recipe.features in ("raw", GIVEN):
-        return size
-    n_frames = 1
-    if recipe.features == "lbp_top":
-        options = recipe.feature_options
-        n_frames = options.get("length") or 2 * max(options.get("radii", [1])) + 1
-    return describe(np.ones((n_frames, *size), np.uint8), recipe).shape[1]
-
-
-def _fits_model(recipe, shape):
-    """The Header.fits of clips that a model of this shape takes."""
-    if recipe.describe is not None:
-        return None
-    length = shape[0] // (recipe.arma or recipe.stack)
-    if recipe.features in ("raw", GIVEN):
-        return tuple(shape[2]) or (length,)
-    return length
-
-
 def size_in_words(size):
     """The size of frames, in words."""
-    if np.ndim(size) == 0:
-        return f"another size, whose rows have length {size}"
     return plural(size[0], "feature") if len(size) == 1 else " x ".join(map(str, size))
 
 
@@ -307,8 +281,7 @@ def build(clip, recipe, keep_rows=False):
     rows = resampled(rows, recipe.resample)
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
-    is_raw = recipe.features == "raw" and recipe.describe is None
-    frame = parts[0].shape[1:] if is_raw else ()
+    frame = parts[0].shape[1:] if _is_raw(recipe) else ()
     return built(rows, recipe, keep_rows)._replace(frame=frame)
 
 

@@ -177,13 +177,20 @@ def inputs_for(collection, recipe, settings, recipes=None):
 
 def choose_kernels(settings, inputs):
     """Leave out the rows in a kernel's space where they take too long, if not asked for."""
-    if settings.kernels is None:
-        why = too_large(inputs.collection.sets)
-        settings.kernels = why is None
-        if why:
-            to_stderr(
-                f"left out the rows in a kernel's space: {why}; --kernels asks for them"
-            )
+    if settings.kernels is not None:
+        return
+    why = f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
+    sets = inputs.collection.sets
+    products = np.inf
+    if sets:
+        few = sum(min(len(rows), FEW) for rows in sets)
+        products = N_GAMMAS * few**2 / 2 * sets[0].shape[1]
+        why = f"Gram matrices take {products:.1g} multiplications"
+    settings.kernels = products <= MOST_PRODUCTS
+    if not settings.kernels:
+        to_stderr(
+            f"left out the rows in a kernel's space: {why}; --kernels asks for them"
+        )
 
 
 def read_by(recipe, settings):
@@ -261,14 +268,3 @@ def splits_of(settings, paths, collection, parts):
     for train, _ in pairs:
         check_classes(collection.label[train], f"{how}: a training part: ")
     return pairs, how
-
-
-def too_large(sets):
-    """Why the Gram matrices of Gaussian kernels are left out by default, or None."""
-    if sets is None:
-        return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
-    few = sum(min(len(rows), FEW) for rows in sets)
-    products = N_GAMMAS * few**2 / 2 * sets[0].shape[1]
-    if products > MOST_PRODUCTS:
-        return f"Gram matrices take {products:.1g} multiplications"
-    return None

@@ -230,16 +230,12 @@ def _check_sets(rows, offset):
             f"{offset.dtype} {offset.shape}"
         )
     falls = np.flatnonzero(offset[1:] <= offset[:-1])
-    if len(falls):
-        i = falls[0]
+    if len(falls) or offset[0] != 0 or offset[-1] != len(rows):
+        i = falls[0] if len(falls) else 0
+        where = f", {offset[i]} to {offset[i + 1]} for set {i}" if len(falls) else ""
         raise ValueError(
-            f"offset must rise, every set holding a frame, got {offset[i]} and "
-            f"{offset[i + 1]} for set {i}"
-        )
-    if offset[0] != 0 or offset[-1] != len(rows):
-        raise ValueError(
-            f"offset must go from 0 to {len(rows)}, the number of frames, got "
-            f"{offset[0]} to {offset[-1]}"
+            f"offset must rise from 0 to {len(rows)}, the number of frames, every set "
+            f"holding a frame, got {offset[0]} to {offset[-1]}{where}"
         )
 
 

@@ -317,25 +317,19 @@ def folds_of_split(label, group, train, settings):
     return [(train[fit], train[validate]) for fit, validate in pairs], n_repeats
 
 
-def kept_of_splits(collection, pairs):
-    """kept_together of each split of the sets of a Collection."""
-    clips = None
-    if collection.clip is not None:
-        clips = np.array(clip_names(collection.names, collection.clip))
-    return [
-        kept_together(collection.label, collection.group, clips, split)
-        for split in pairs
-    ]
-
-
 def say_kept_together(collection, pairs):
     """Groups for the cross-validation of each split; says what the user should know.
 
     Each message is said once, with the splits that it holds for.
     """
-    kept = kept_of_splits(collection, pairs)
+    clips = collection.clip
+    if clips is not None:
+        clips = np.array(clip_names(collection.names, clips))
+    kept = []
     splits_of = {}
-    for i, (_, reasons) in enumerate(kept, 1):
+    for i, split in enumerate(pairs, 1):
+        units, reasons = kept_together(collection.label, collection.group, clips, split)
+        kept.append(units)
         for why in reasons:
             splits_of.setdefault(why, []).append(i)
     for why, numbers in splits_of.items():
@@ -343,7 +337,7 @@ def say_kept_together(collection, pairs):
         if len(numbers) > 1:
             where = f"{len(numbers)} of {len(pairs)} splits"
         to_stderr(f"{where}: {why}" if len(pairs) > 1 else why)
-    return [units for units, _ in kept]
+    return kept
 
 
 def kept_together(label, group, clip, split):

@@ -536,7 +536,7 @@ def test_clips_one_level_too_deep_are_named(tmp_path):
     headers = look(find_clips(tmp_path), Recipe(p=2), skip=True)
     (why,) = unusable(headers).values()
     assert "clips lie too deep, as " in why
-    assert headers["run/ann/monday"] == (None, None, None, why, "")
+    assert headers["run/ann/monday"] == (None, None, why, "")
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):
@@ -698,52 +698,30 @@ def test_raw_frames_of_as_many_pixels_in_another_shape_are_of_another_size():
 
 
 def test_descriptors_of_one_length_need_no_frames_of_one_size():
+    """Those of another length are told when they are made, as of clips for a model."""
     pytest.importorskip("skimage", reason="LBP needs the extra 'image'")
     rng = np.random.default_rng(0)
     made = [
         Clip(str(h), "a", None, [rng.integers(0, 256, (6, h, 17), np.uint8)])
         for h in (17, 18, 30)
     ]
-    assert not unusable(survey(made, Recipe(p=2, features="lbp")))
+    assert build_all(made, Recipe(p=2, features="lbp")).names == ["17", "18", "30"]
     hog = Recipe(p=2, features="hog", feature_options={"cells_per_block": [1, 1]})
-    assert [*unusable(survey(made, hog))] == ["30"]
-    for options in (
-        {"length": 3, "radii": [2, 1, 1]},
-        {"radii": [1, 1, 2]},
-        {"length": 6},
-    ):
-        lbp_top = Recipe(p=2, features="lbp_top", feature_options=options)
-        assert not unusable(survey(made, lbp_top))
-    assert len(unusable(survey(made, Recipe(p=2, features="gei")))) == 2
+    assert not unusable(survey(made, hog))
+    assert build_all(made, hog).unusable == {
+        "30": "30: has d = 54 and most clips have 36"
+    }
+    with pytest.raises(ValueError, match="30: has d = 54 and the model has 36"):
+        build_all(made[2:], hog, shape=(36, 1, ()))
 
 
-@pytest.mark.parametrize(
-    "features, told",
-    [
-        ("raw", "frames of 9 x 9 and the model has 8 x 8"),
-        (
-            "hog",
-            "frames of 9 x 9 and the model has another size, whose rows have length 81",
-        ),
-    ],
-)
-def test_clips_of_another_size_than_a_models_are_told_from_headers(features, told):
-    pytest.importorskip("skimage", reason="HOG needs the extra 'image'")
+def test_clips_of_another_size_than_a_models_are_told_from_headers():
     clip = Clip("c", None, None, [np.zeros((4, 9, 9), np.uint8)])
-    recipe = Recipe(
-        p=2,
-        features=features,
-        stack=2,
-        feature_options={
-            "hog": {
-                "pixels_per_cell": [3, 3],
-                "cells_per_block": [1, 1],
-                "orientations": 8,
-            }
-        }.get(features, {}),
-    )
-    shape = (128, 1, (8, 8)) if features == "raw" else (162, 1, ())
-    assert unusable(survey([clip], recipe, shape)) == {"c": f"c: has {told}"}
+    why = {"c": "c: has frames of 9 x 9 and the model has 8 x 8"}
+    assert unusable(survey([clip], Recipe(p=2, stack=2), (128, 1, (8, 8)))) == why
+    clip = clip._replace(sources=[np.zeros((4, 9))])
+    why = {"c": "c: has frames of 9 features and the model has 8 features"}
+    assert unusable(survey([clip], Recipe(p=2, stack=2), (16, 1, ()))) == why
 
 
 def test_sets_in_an_array_are_resized_if_they_are_images(tmp_path):
