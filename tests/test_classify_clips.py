@@ -160,7 +160,8 @@ def broken(tree):
 
 def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
     broken(tree)
-    results = run(tmp_path, "--skip")
+    quick = "--methods", "nearest", "--no-kernels"
+    results = run(tmp_path, "--skip", *quick)
     assert results["n_sets"] == 12
     end = capsys.readouterr().err.partition("5 clips could not be used:\n")[2]
     for why in (
@@ -189,7 +190,7 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
         for k in range(4):
             np.save(folder / f"{k}.npy", frames_of(label.decode("latin-1"), k))
     (folder / "bad\x1b]0;mine\x07.npy").write_bytes(b"")
-    results = run(tmp_path, *PLAIN, "--dpi", 40, pictures=True)
+    results = run(tmp_path, *FEW, "--dpi", 40, pictures=True)
     assert results["classes"] == ["caf\\udce9", "sea\\x1b[31m"]
     printed = capsys.readouterr()
     assert (
@@ -199,7 +200,7 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
     assert "no picture" not in printed.err
     # lines, bars
     assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)
-    assert len(list((tmp_path / "out").glob("*.png"))) >= 8
+    assert len(list((tmp_path / "out").glob("*.png"))) >= 5
     names = [clip.name for clip in find_clips(tmp_path / "data")]
     path = tmp_path / "splits.csv"
     path.write_text("clip,s\nsea\x1b[31m/0.npy,train\nsea\\x1b[31m/1.npy,test\n")
