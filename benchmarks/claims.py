@@ -39,7 +39,6 @@ from sklearn.metrics import roc_auc_score
 import grassmann_sc as gs
 from benchmarks.common import ROOT, header
 from examples.paper_experiments import BALLET, CASIA, UCSD
-from grassmann_classify import Recipe, add, fit, predict
 from grassmann_classify import settings as application
 from grassmann_classify.cluster import clusters_of
 from grassmann_classify.npz import load_npz
@@ -219,53 +218,14 @@ def clusters_without_labels(data):
         print(f"{name:20s}{weighted:>4s} %, at p = 1, 2, ...: {told}", flush=True)
 
 
-def labels_that_teach(data):
-    """Accuracy after two more labels a class, by label_next and drawn at random."""
-    for name, sets, label, _, splits in data_sets(data):
-        of_class = np.unique(label[splits[0].train], return_counts=True)[1]
-        if of_class.min() < 4:
-            continue  # two to begin with, and two more
-        recipe = Recipe(min(P, min(map(len, sets))))
-        found = []
-        for seed in range(REPEATS):
-            rng = np.random.default_rng(seed)
-            train, test = splits[seed % len(splits)]
-            found.append(
-                [
-                    right_after(sets, label, rng.permutation(train), test, recipe, way)
-                    for way in (True, False)
-                ]
-            )
-        by_rank, at_random = 100 * np.mean(found, axis=0)
-        print(f"{name:20s}{by_rank:6.1f}, at random {at_random:.1f}", flush=True)
-
-
-def right_after(sets, label, train, test, recipe, by_rank):
-    """Accuracy on the test part by two labelled clips a class, then two more."""
-    classes = np.unique(label)
-    taken = np.concatenate([train[label[train] == c][:2] for c in classes])
-    rest = train[~np.isin(train, taken)]
-
-    def of(index):
-        return [sets[i] for i in index]
-
-    settings = Settings(methods=["gsc"], kernels=False, lam=[0.1])
-    model = fit(of(taken), label[taken], recipe=recipe, settings=settings)
-    for _ in range(2):
-        if by_rank:
-            rest = rest[np.argsort(predict(model, of(rest)).label_next)]
-        taken, rest = np.split(rest, [len(classes)])
-        model = add(model, of(taken), label[taken])
-    return np.mean(predict(model, of(test)).labels == label[test])
-
-
 def compared(path, words):
     """The methods of results.json after compare with these words; None if it failed."""
     command = [sys.executable, "-m", "grassmann_classify", "compare", str(path)]
-    with tempfile.TemporaryDirectory() as out:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
         started = time.perf_counter()
         done = subprocess.run(
-            [*command, "--no-pictures", "--out", out, *words],
+            [*command, "--no-pictures", "--out", str(out), *words],
             capture_output=True,
             text=True,
         )
@@ -368,12 +328,6 @@ CLAIMS = [
         "how many clips come into the cluster of their class",
         [(ANSWERS, "33 to 100 % of the clips came into the cluster of their class")],
         clusters_without_labels,
-    ),
-    Claim(
-        "next",
-        "what labels teach that label_next chooses",
-        [(ANSWERS, "gave 75 % of right answers in the mean of six data sets")],
-        labels_that_teach,
     ),
     Claim(
         "demo",

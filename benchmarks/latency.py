@@ -61,9 +61,11 @@ def calls_of(n, N, d, p, sklearn=None):
     rng = np.random.default_rng(0)
     centres = gs.random_subspaces(CENTRES, d, p, rng)
     subspaces = common.about(centres, n + N, NOISE, rng)
-    X, D = subspaces[:n], subspaces[n:]
+    X = subspaces[:n]
+    D = subspaces[n:]
     labels = np.arange(N) % N_CLASSES
-    K_dd, K_xd = gs.projection_kernel(D), gs.projection_kernel(X, D)
+    K_dd = gs.projection_kernel(D)
+    K_xd = gs.projection_kernel(X, D)
     lam = LAM * gs.lam_max(K_xd).max()
     calls = {
         "kernel": lambda: gs.projection_kernel(X, D),

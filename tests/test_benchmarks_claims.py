@@ -57,7 +57,7 @@ def test_each_claim_prints_its_places_and_its_figures(tmp_path, capsys, monkeypa
         for file, words in claim.places:
             assert f'\n   {file}: "{words}"\n' in out
     # four by compare, as it is and centred, and one each of isc, unknown, ...
-    assert out.count("\neasy") == 4 + 2 + 5
+    assert out.count("\neasy") == 4 + 2 + 4
     assert "\n  gSC                         93.8   92.9 ± 3.7\n" in out  # of the paper
     assert "\nof_bases failed: no such data\n" in out
     assert ["examples.table_running_time"] in asked
@@ -76,6 +76,7 @@ def ran(asked, words, **options):
     if "of_bases.npz" not in words[4]:
         found = {"gSC, labelled sets as atoms": {"mean": 93.75}, "DCC": {"mean": None}}
         kept = Path(words[words.index("--out") + 1], "results.json")
+        kept.parent.mkdir()
         kept.write_text(json.dumps({"methods": found}))
     return SimpleNamespace(stderr="reading\nno such data\n")
 
@@ -95,13 +96,11 @@ def test_classes_that_share_nothing_are_noticed_clustered_and_rightly_labelled(
     claims.unknown_clips(easy)
     claims.exchanged_labels(easy)
     claims.clusters_without_labels(easy)
-    claims.labels_that_teach(easy)
-    unknown, span, suspects, clusters, *_, teach = capsys.readouterr().out.splitlines()
+    unknown, span, suspects, clusters, *_ = capsys.readouterr().out.splitlines()
     assert unknown.split() == ["easy", "100", "%"]
     assert span == "100 to 100 %, in the mean 100"
     assert float(suspects.split()[1]) > 95  # what the wrong one explains is suspect too
     assert clusters.split()[:2] == ["easy", "100"]
-    assert teach.split() == ["easy", "100.0,", "at", "random", "100.0"]
 
 
 def test_both_rules_name_the_class_where_classes_share_nothing():
