@@ -168,8 +168,8 @@ def _print(run, done):
     for note in notes_of(results):
         tell(note)
     if run.settings.choices:
-        tell(f"\n{choices(results).text()}")
-        tell(f"\n{summed(results).text()}")
+        for table in (choices(results), summed(results)):
+            tell(f"\n{table.text()}" * bool(table.rows))
 
 
 def _how_far(run, done):
