@@ -263,7 +263,7 @@ def test_a_model_is_saved_where_nothing_is(asked, name, work):
     before = state(work)
     learn = LEARN if asked.startswith("predict") else ""
     said = refused(f"{asked} {learn} --save {name}")
-    assert said == f"{PROG}: --save must be a new file, got {name}, which is there"
+    assert said == f"{PROG}: --save must be a new file, got {name}, which exists"
     assert not left(before, work)
 
 
