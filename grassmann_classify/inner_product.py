@@ -47,6 +47,7 @@ class Ranking:
         self.n = len(np.unique(np.concatenate([part for _, part in folds])))
         self.accuracy = {}
         self.nearest = {}
+        self._leader = {}  # {linear: which answers of the best candidate are right}
 
     def judge(self, candidate, K):
         """Add the accuracy of a candidate, on fewer folds if it is hopeless."""
@@ -54,6 +55,7 @@ class Ranking:
         nearest = []
         linear = candidate.kernel is None
         is_usual = linear and candidate.recipe == self.first
+        leader = self._leader.get(linear, [])
         for fit, validate in self.folds:
             K_dd, K_xd = tuning.Gram(K).parts(fit, validate)
             K_dd = K_dd.astype(np.float64)
@@ -61,19 +63,21 @@ class Ranking:
             (labels,) = predictions(K_dd, K_xd, self.label[fit]).values()
             right = [*right, *(labels == truth)]
             nearest = [*nearest, *(self.label[fit][K_xd.argmax(axis=1)] == truth)]
-            least = self.least(linear, HOPELESS, len(right))
-            if not is_usual and np.mean(right) < least:
+            # on the same folds: some persons are harder than others
+            best = np.mean(leader[: len(right)]) if leader else 0
+            if not is_usual and np.mean(right) < below(best, len(right), HOPELESS):
                 break
         self.accuracy[candidate] = float(np.mean(right))
         if is_usual:
             self.nearest[candidate] = float(np.mean(nearest))
+        for family in (linear, False):
+            if self.accuracy[candidate] >= np.mean(self._leader.get(family, [0])):
+                self._leader[family] = right
 
-    def least(self, linear, within=WITHIN, n=None):
-        """The accuracy within so many standard errors, of n sets, of the best."""
-        n = n or self.n
+    def least(self, linear, within=WITHIN):
+        """The accuracy within so many standard errors of the best."""
         best = max(self._among(linear).values(), default=0)
-        error = max(math.sqrt(best * (1 - best) / n), 1 / (2 * n))
-        return best - within * error - 1e-9
+        return below(best, self.n, within) - 1e-9
 
     def _among(self, linear):
         if not linear:
@@ -104,6 +108,12 @@ class Ranking:
         of_all = self._among(linear=True)
         order = sorted(of_all, key=of_all.get, reverse=True)
         return [*dict.fromkeys(c.recipe for c in order)][:LEADING]
+
+
+def below(accuracy, n, within):
+    """What is so many standard errors below an accuracy on n sets."""
+    error = max(math.sqrt(accuracy * (1 - accuracy) / n), 1 / (2 * n))
+    return accuracy - within * error
 
 
 def fill(bank, rankings, with_kernels, end=math.inf):

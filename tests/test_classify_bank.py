@@ -108,6 +108,27 @@ def test_candidates_within_a_standard_error_of_the_best_are_summed():
             assert ranking.accuracy[candidate] == pytest.approx(by_hand[candidate])
 
 
+def test_a_candidate_is_given_up_beside_the_best_on_the_same_folds():
+    """The first fold is hard: what is better there and elsewhere is not given up."""
+    hard, *others = np.split(np.arange(36), 3)
+    folds = [(np.arange(12, 36), hard), tuple(others), tuple(others[::-1])]
+    same = (LABEL == LABEL[:, None]).astype(np.float32)
+    grams = []
+    for n_wrong in (12, 10):
+        K = 0.9 * same + 0.1 * np.eye(36, dtype=np.float32)
+        wrong = np.arange(n_wrong)
+        other = (LABEL[wrong] + 1)[:, None] % 3 == LABEL
+        K[wrong] = 0.9 * other
+        K[:, wrong] = K[wrong].T
+        K[np.ix_(wrong, wrong)] = np.eye(n_wrong)
+        grams.append(K)
+    ranking = Ranking(LABEL, folds, None)
+    for p, K in enumerate(grams, 1):
+        ranking.judge(Candidate("plain", p), K)
+    first, second = (ranking.accuracy[Candidate("plain", p)] for p in (1, 2))
+    assert second > first > 0.5
+
+
 def test_labels_of_sets_that_are_not_learned_change_nothing():
     """Neither what is ranked nor what is whitened knows the labels of the test part."""
     other = LABEL.copy()
