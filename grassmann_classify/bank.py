@@ -11,7 +11,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
-from grassmann_classify.clips import threaded
 from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.recipes import (
     base_of,
@@ -132,9 +131,12 @@ class Rows:
         if not self.is_base(name):
             most = self.recipes[name].p
             sets = self.sets(name, short)
-            return padded(
-                threaded(lambda rows: subspaces.singular_directions(rows, most), sets)
+            made = core.run_blocks(
+                lambda rows: subspaces.singular_directions(sets[rows.start], most),
+                len(sets),
+                1,
             )
+            return padded(made)
         if collection.spectra:
             return collection.spectra
         return collection.X, np.ones((len(collection.X), collection.X.shape[2]))

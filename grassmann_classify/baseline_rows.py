@@ -188,24 +188,6 @@ def video_baselines(inputs):
         yield row("DL-PEGASOS", {"n_states": states, "lam": [1e-3, 1e-1]})
 
 
-def videos_of(collection, n_blocks=1):
-    """The clips (n_frames, height, width) of a Collection of raw frames, or None.
-
-    Each row of its sets holds n_blocks frames. None where rows are no frames, or where
-    a clip has fewer than three.
-    """
-    if collection.sets is None or len(collection.frame) != 2:
-        return None
-    d = collection.frame[0] * collection.frame[1]
-    if any(rows.shape[1] != n_blocks * d for rows in collection.sets):
-        return None
-    clips = []
-    for rows in collection.sets:
-        frames = np.concatenate([rows[:, :d], rows[-1, d:].reshape(-1, d)])
-        clips.append(frames.reshape(-1, *collection.frame))
-    return clips if min(map(len, clips)) > 2 else None
-
-
 def discriminant_predictions(estimator, name, values):
     """predict for tuning.Search: labels by GDA or GGDA, for each reg and each value.
 

@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from grassmann_classify.bank import FEW, N_GAMMAS, Bank
-from grassmann_classify.baseline_rows import videos_of
 from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Basis, Recipe, clip_names
+from grassmann_classify.clips import Basis, Recipe, clip_names, videos_of
 from grassmann_classify.finding import (
     find_clips,
     find_labelled,

@@ -13,9 +13,16 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.bank import rank_of
-from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method, videos_of
+from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe, clip_names, pictures_of, some_sets
+from grassmann_classify.clips import (
+    Clip,
+    Recipe,
+    clip_names,
+    pictures_of,
+    some_sets,
+    videos_of,
+)
 from grassmann_classify.evaluation import end_of, evaluate, say_if_over
 from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.inner_product import InnerProduct
