@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from grassmann_classify.reasons import of_class
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
@@ -19,6 +18,7 @@ from grassmann_classify.check import (
 )
 from grassmann_classify.clips import Clip, Recipe
 from grassmann_classify.cluster import clusters_of
+from grassmann_classify.evaluation import of_class
 from grassmann_classify.finding import MARK
 from grassmann_classify.settings import Settings
 from grassmann_sc.estimators import SubspaceClustering
