@@ -213,9 +213,8 @@ def test_the_floor_plan_knows_every_import():
 
 def test_the_application_is_drawn_without_arrows_that_follow_from_others():
     plan = layout.plan_of_application()
-    assert plan["votes"] == {"search": False}  # which imports what it imports too
-    assert "messages" in plan["settings"] or not plan["settings"]
-    assert plan["__main__"]["options"] is False and "compare" not in plan["rows"]
+    assert plan["rows"] == {"inner_product": False}  # which imports what it imports too
+    assert plan["__main__"]["options"] is False and plan["__main__"]["results"] is True
 
 
 @pytest.mark.parametrize("of_application", [False, True])
