@@ -8,8 +8,6 @@ the training part of a split or fold alone.
 import importlib.util
 from functools import partial
 
-import numpy as np
-
 from grassmann_classify.rows import (
     ESTIMATORS,
     Method,

@@ -10,6 +10,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.settings import MOST_P, axes_named
+from grassmann_classify.words import clip_names
 from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
@@ -70,18 +71,6 @@ class Recipe:
         if self.p is None:
             object.__setattr__(self, "p", MOST_P)
             object.__setattr__(self, "fewer", True)
-
-
-def clip_names(names, clip):
-    """The name of each set's clip: that of the set without #number.
-
-    A set has a number only where its clip was cut into several.
-    """
-    counts = np.bincount(clip)
-    return [
-        name.rpartition("#")[0] if counts[c] > 1 else name
-        for name, c in zip(names, clip)
-    ]
 
 
 def some_sets(collection, chosen):

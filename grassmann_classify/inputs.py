@@ -8,7 +8,7 @@ import numpy as np
 
 from grassmann_classify.bank import FEW, N_GAMMAS, Bank
 from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Basis, Recipe, clip_names, videos_of
+from grassmann_classify.clips import Basis, Recipe, videos_of
 from grassmann_classify.finding import (
     find_clips,
     find_labelled,
@@ -34,7 +34,7 @@ from grassmann_classify.splits import (
     split_by_group,
     split_by_parts,
 )
-from grassmann_classify.words import plural, printable, to_stderr
+from grassmann_classify.words import clip_names, plural, printable, to_stderr
 from grassmann_sc import tuning
 
 # sizes above which kernels are left out by default

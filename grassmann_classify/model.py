@@ -18,7 +18,6 @@ from grassmann_classify.building import build_all
 from grassmann_classify.clips import (
     Clip,
     Recipe,
-    clip_names,
     pictures_of,
     some_sets,
     videos_of,
@@ -31,7 +30,14 @@ from grassmann_classify.recipes import common_bases
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding, most_telling
 from grassmann_classify.settings import GIVEN, Settings
 from grassmann_classify.splits import check_classes, kept_together, say_kept_together
-from grassmann_classify.words import first_of, plural, short, to_stderr, told
+from grassmann_classify.words import (
+    clip_names,
+    first_of,
+    plural,
+    short,
+    to_stderr,
+    told,
+)
 from grassmann_sc import checks, discriminative, files, tuning
 from grassmann_sc.baselines import hulls
 

@@ -13,8 +13,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
-from grassmann_classify.clips import clip_names
-from grassmann_classify.words import first_of, plural, printable, to_stderr
+from grassmann_classify.words import clip_names, first_of, plural, printable, to_stderr
 from grassmann_sc import checks, tuning
 
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run

@@ -11,6 +11,7 @@ import re
 import sys
 import unicodedata
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
@@ -299,3 +300,16 @@ def all_in_words(chosen):
     return ", ".join(
         in_words(name, value) for name, value in chosen.items() if value is not None
     )
+
+
+def clip_names(names, clip):
+    """The name of each set's clip: that of the set without #number.
+
+    A set has a number only where its clip was cut into several. clip (n,): the number
+    of each set's clip.
+    """
+    counts = Counter(clip)
+    return [
+        name.rpartition("#")[0] if counts[c] > 1 else name
+        for name, c in zip(names, clip)
+    ]

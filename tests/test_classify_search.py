@@ -10,7 +10,7 @@ import grassmann_sc as core
 from grassmann_classify import baseline_rows, evaluation
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
-from grassmann_classify.clips import Collection, clip_names
+from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import evaluate, run_splits, shares_of
 from grassmann_classify.rows import (
     Fits,
@@ -20,6 +20,7 @@ from grassmann_classify.rows import (
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, kept_together
 from grassmann_classify.tables import notes_of
+from grassmann_classify.words import clip_names
 from grassmann_sc import subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
 
