@@ -40,7 +40,6 @@ seconds; the logger grassmann_sc then warns, on stderr unless logging is told ot
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import logging
 import math
@@ -735,8 +734,6 @@ JIT = {
     "no_cfunc_wrapper": True,
 }
 
-_announced: set = set()  # functions whose compilation is announced
-
 
 def digest(module):
     """CRC-32 of the source file of a module, which may lie in a zip."""
@@ -755,7 +752,7 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
     the logger grassmann_sc announces. allocates: see inlined_jit.
     """
     if function is None:
-        return functools.partial(jit, long=long, allocates=allocates, parts=parts)
+        return lambda f: jit(f, long=long, allocates=allocates, parts=parts)
     options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
         function.__qualname__ += f"-{DIGEST}{digest(parts) if parts else ''}"
@@ -765,8 +762,7 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache
         dispatcher = numba.njit(**options)(function)
-    if long:
-        _announced.add(dispatcher)
+    dispatcher.long = long
     return dispatcher
 
 
@@ -780,7 +776,7 @@ def inlined_jit(function=None, *, once=False, allocates=False):
     saves a third of a short lasso.
     """
     if function is None:
-        return functools.partial(inlined_jit, once=once, allocates=allocates)
+        return lambda f: inlined_jit(f, once=once, allocates=allocates)
     return numba.njit(
         forceinline=True,
         inline="always" if once else "never",
@@ -795,7 +791,7 @@ class _CompileNotice(numba.core.event.Listener):
 
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
-        if dispatcher in _announced:
+        if getattr(dispatcher, "long", False):
             logging.getLogger(__name__).warning(
                 "grassmann_sc: compiling %s, which takes some "
                 "seconds, before its first use",
@@ -853,9 +849,9 @@ def bases_gram(
     K = np.empty((*leading, n, N), X.dtype)
     # a product of this size runs at the full speed of BLAS, its rows are squared in
     # cache, and the buffers of a call stay below 64 MB
-    height = _even_share(n, (512 if d <= 256 else 1024) // p)
+    # half as high without D: less work below the diagonal
+    height = -(-_even_share(n, (512 if d <= 256 else 1024) // p) // (1 + symmetric))
     width = _even_share(N, (3072 if 256 < d <= 1024 else 2048) // q)
-    height = -(-height // 2) if symmetric else height  # less work below the diagonal
     pieces = slices(d, _even_share(d, 1024))
     used_X, start_X = columns_in_use(X)
     used_D, start_D = (used_X, start_X) if symmetric else columns_in_use(D)
@@ -908,9 +904,7 @@ def columns_in_use(X):
 
 def _pack(X, some, piece, used, buffer):
     """The columns in use of X[some, piece] (t, d, p) as rows (t p, d), in the buffer."""
-    few = X[some, piece].swapaxes(1, 2)
-    if used is not None:
-        few = few[used[some]]
+    few = X[some, piece].swapaxes(1, 2)[... if used is None else used[some]]
     rows = buffer[: few.size].reshape(few.shape)
     np.copyto(rows, few)
     return rows.reshape(-1, few.shape[-1])
@@ -924,12 +918,11 @@ def _even_share(total, most):
 
 @jit
 def _mirror(K):
-    """K[j, i] = K[i, j] for j > i, by tiles that stay in cache."""
+    """K[j, i] = K[i, j] for j > i, by stripes whose rows j stay in cache."""
     for top in range(0, len(K), 32):
-        for left in range(top, len(K), 32):
-            for i in range(top, min(top + 32, len(K))):
-                for j in range(max(left, i + 1), min(left + 32, len(K))):
-                    K[j, i] = K[i, j]
+        for i in range(min(top + 32, len(K))):
+            for j in range(max(top, i + 1), min(top + 32, len(K))):
+                K[j, i] = K[i, j]
 
 
 @jit
@@ -990,75 +983,97 @@ class SparseCoding(
     def __call__(self, K_dd, K_xd, norm2):
         n = len(K_xd)
         N = len(K_dd)
-        dtype = K_dd.dtype  # of K_xd too
-        path = np.atleast_1d(self.lam)
-        order = np.argsort(-path, kind="stable")  # each starts the next
         K = c_array(K_dd, np.float64)
         norm2 = np.full(n, norm2, np.float64)
-        inverse = None
-        if not self.positive and not path.all():  # least squares, where lam is 0
-            inverse = np.linalg.pinv(K, N * np.finfo(dtype).eps, hermitian=True)
-        codes = None if self.sparse_output else np.empty((len(path), n, N), dtype)
-        sparse = []  # of each block, the codes for each lambda
-        gap = np.empty((n, len(path)))
+        inverse = (  # for least squares, where lam is 0
+            None
+            if self.positive or self.lam.all()
+            else np.linalg.pinv(K, N * np.finfo(K_dd.dtype).eps, hermitian=True)
+        )
+        codes = (
+            None if self.sparse_output else np.empty((self.lam.size, n, N), K_dd.dtype)
+        )
+        gap = np.empty((n, self.lam.size))
         n_iter = np.empty(gap.shape, np.int64)
-        curvature = [0.0]  # the least that each block met
+        curvature = np.zeros(n)  # the least that each block met
 
-        for tile in query_tiles(n, N):
-            k_tile = K_xd[tile]
+        def solve(rows, k):
+            start = None if self.init is None else dense_codes(self.init[rows])
+            y, curvature[rows] = self._path(
+                K, k, norm2[rows], start, inverse, gap[rows], n_iter[rows]
+            )
+            _check_finite_codes(y, rows.start)
+            if self.sparse_output:
+                return [scipy.sparse.csr_array(each.astype(K_dd.dtype)) for each in y]
+            codes[:, rows] = y
 
-            def solve(block):
-                rows = slice(tile.start + block.start, tile.start + block.stop)
-                k = c_array(k_tile[block], np.float64)
-                half = np.repeat(path[None] / 2, len(k), axis=0)
-                if self.lam_scale == "max":
-                    # k = 0 has the code 0 at every lambda
-                    half *= np.where(k.any(axis=1), lam_max(k), 1)[:, None]
-                Y = np.zeros((len(path), *k.shape))
-                if self.init is not None:
-                    Y[order[0]] = _checked_start(
-                        dense_codes(self.init[rows]),
-                        K,
-                        k,
-                        2 * half[:, order[0]],
-                        self.positive,
-                    )
-                curvature.append(
-                    _lasso_paths(
-                        _new_work(K),
-                        k,
-                        norm2[rows],
-                        half,
-                        order,
-                        (self.positive, self.tol, self.max_iter),
-                        Y,
-                        gap[rows],
-                        n_iter[rows],
-                    )
-                )
-                if inverse is not None:
-                    y, gap_of_y = _least_squares(K, k, inverse)
-                    Y[path == 0] = y
-                    gap[rows, path == 0] = gap_of_y[:, None]
-                _check_finite_codes(Y, rows.start)
-                if self.sparse_output:
-                    return [scipy.sparse.csr_array(y.astype(dtype)) for y in Y]
-                codes[:, rows] = Y
-
-            # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds
-            block = block_of(N * (N + 50), 2**15 // N)
-            sparse += run_blocks(solve, len(k_tile), block)
-        _warn_unless_optimal(gap.T, self.tol * norm2, self.max_iter, min(curvature))
+        # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds
+        blocks = code_blocks(solve, K_xd, K, block_of(N * (N + 50), 2**15 // N))
+        _warn_unless_optimal(
+            gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
+        )
         if self.sparse_output:
             # vstack takes one block or more
             codes = [
-                scipy.sparse.vstack(blocks, "csr", dtype)
-                for blocks in zip([scipy.sparse.csr_array((0, N))] * len(path), *sparse)
+                scipy.sparse.vstack(each, "csr", K_dd.dtype)
+                for each in zip(
+                    [scipy.sparse.csr_array((0, N))] * self.lam.size, *blocks
+                )
             ]
-        found = SparseCodes(codes, gap.T, n_iter.T)
+        result = SparseCodes(codes, gap.T, n_iter.T)
         if self.lam.ndim == 0:
-            found = SparseCodes(*(each[0] for each in found))
-        return found if self.return_info else found.codes
+            result = SparseCodes(*(each[0] for each in result))
+        return result if self.return_info else result.codes
+
+    def _path(self, K, k, norm2, start, inverse, gap, n_iter):
+        """Codes (L, t, N) of products k (t, N), and the least curvature of _Work.
+
+        start: codes (t, N) to start from, or None. inverse: of K, if a lam is 0. Writes
+        gap and n_iter (t, L).
+        """
+        path = self.lam.reshape(-1)
+        order = np.argsort(-path, kind="stable")  # each starts the next
+        # k = 0 has the code 0 at every lambda
+        scale = lam_max(k) if self.lam_scale else np.ones(len(k))
+        half = np.where(scale > 0, scale, 1)[:, None] * (path / 2)
+        y = np.zeros((len(path), *k.shape))
+        if start is not None:
+            y[order[0]] = _checked_start(
+                start, K, k, 2 * half[:, order[0]], self.positive
+            )
+        curvature = _lasso_paths(
+            _new_work(K),
+            k,
+            norm2,
+            half,
+            order,
+            self.positive,
+            self.tol,
+            self.max_iter,
+            y,
+            gap,
+            n_iter,
+        )
+        if inverse is not None:
+            y[path == 0], gap.T[path == 0] = _least_squares(K, k, inverse)
+        return y, curvature
+
+
+def code_blocks(code, K_xd, K, block):
+    """[code(rows, k), ...] for blocks of queries in threads, k being their K_xd[rows].
+
+    K_xd: an array or LazyGram, computed tile by tile; k has the type of K (N, N).
+    """
+    results = []
+    for tile in query_tiles(len(K_xd), len(K)):
+        products = K_xd[tile]
+
+        def code_block(block):
+            rows = slice(tile.start + block.start, tile.start + block.stop)
+            return code(rows, c_array(products[block], K.dtype))
+
+        results += run_blocks(code_block, len(products), block)
+    return results
 
 
 def sparse_coding(
@@ -1142,7 +1157,6 @@ def _least_squares(K, k, inverse):
 
 # One query: its products k (N,) with the atoms, half = lambda / 2, norm2 = ||X^||^2.
 _Query = namedtuple("_Query", "k half norm2")
-_Rules = namedtuple("_Rules", "positive tol max_iter")
 
 # What a thread works with; all but K and diag change as codes are solved, vectors have
 # length N.
@@ -1186,31 +1200,34 @@ def _new_work(K):
 
 
 @jit(long=True, allocates=False)
-def _lasso_paths(work, products, norm2, half, order, rules, Y, gap, n_iter):
+def _lasso_paths(
+    work, products, norm2, half, order, positive, tol, max_iter, Y, gap, n_iter
+):
     """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (n, L).
 
     order: of the lambdas, descending. The Y of the first holds the codes to start from.
-    work: of _new_work; rules: a plain tuple of what _Rules names. Results are written
-    into Y, gap and n_iter (n, L): returning arrays would run Python, where a Ctrl-C
-    becomes a SystemError. Returns the least curvature of _Work.
+    work: of _new_work. Results are written into Y, gap and n_iter (n, L): returning
+    arrays would run Python, where a Ctrl-C becomes a SystemError. Returns the least
+    curvature of _Work.
     """
     w = _Work(*work)
-    rules = _Rules(*rules)
     for i in range(len(products)):
         copy(Y[order[0], i], w.y, len(w.y))
         m = np.int64(-1)  # nothing is known of this query
         n_good = np.int64(0)  # for a plain 0 Numba would compile its callees twice
         for o in order:
             n_iter[i, o] = 0
-            if half[i, o] > 0 or rules.positive:  # else _least_squares follows
+            if half[i, o] > 0 or positive:  # else _least_squares follows
                 query = _Query(products[i], half[i, o], norm2[i])
-                gap[i, o], n_iter[i, o], m, n_good = _lasso(w, query, rules, m, n_good)
+                gap[i, o], n_iter[i, o], m, n_good = _lasso(
+                    w, query, positive, tol, max_iter, m, n_good
+                )
             copy(w.y, Y[o, i], len(w.y))
     return w.curvature[0]
 
 
 @inlined_jit(once=True)
-def _lasso(w, query, rules, m, n_good):
+def _lasso(w, query, positive, tol, max_iter, m, n_good):
     """One lasso: rounds until the gap is small enough.
 
     It also ends after max_iter rounds, or 11 that do not lower the cost. m: size of the
@@ -1221,7 +1238,7 @@ def _lasso(w, query, rules, m, n_good):
     peak = 0.0  # of k: half of lam_max
     longest = 1e-300
     for j in range(len(query.k)):
-        peak = max(peak, query.k[j] if rules.positive else abs(query.k[j]))
+        peak = max(peak, query.k[j] if positive else abs(query.k[j]))
         longest = max(longest, w.diag[j])
     # about the largest ||y||_1: a violation times this is in units of the cost
     reach = math.sqrt(query.norm2 / longest)
@@ -1232,18 +1249,18 @@ def _lasso(w, query, rules, m, n_good):
         m, n_good = _collect_support(w, np.int64(0), np.int64(0))
         _residual_products(w, query.k, m)
     while True:
-        cost, gap, excess = _certificate(w, query, rules.positive, m)
+        cost, gap, excess = _certificate(w, query, positive, m)
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
         # relative to max |k| too: small inner products are as accurate as large ones
-        if excess > rules.tol * peak:
+        if excess > tol * peak:
             gap = max(gap, excess / peak * query.norm2)
         # stalled: rounding prevents progress
-        if gap <= rules.tol * query.norm2 or n_rounds == rules.max_iter or stalled > 10:
+        if gap <= tol * query.norm2 or n_rounds == max_iter or stalled > 10:
             return gap, n_rounds, m, n_good
         if n_rounds > 0 or m == 0:  # a support that was given is first solved as it is
-            _descend(w, query.half, rules.positive, 10 + m // 2)
+            _descend(w, query.half, positive, 10 + m // 2)
             m, n_good = _collect_support(w, m, n_good)
         n_rounds += 1
         m, n_good = _solve_on_support(w, query.half, m, n_good)
@@ -1600,33 +1617,22 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
         longer = lengths_above_least(K)
         indices = np.zeros((n, m), np.int64)
         values = np.empty((n, m))
-        for tile in query_tiles(n, N):
-            k_tile = K_xd[tile]
 
-            def solve(block):
-                rows = slice(tile.start + block.start, tile.start + block.stop)
-                k = c_array(k_tile[block], K.dtype)
-                _nearest(k, longer, indices[rows])
-                indices[rows].sort(axis=1)
-                ridges = np.empty(len(k))
-                _local_codes(
-                    K,
-                    k,
-                    norm2[rows],
-                    self.reg,
-                    tol,
-                    indices[rows],
-                    values[rows],
-                    ridges,
+        def solve(rows, k):
+            nearest = indices[rows]
+            _nearest(k, longer, nearest)
+            nearest.sort(axis=1)
+            ridges = np.empty(len(k))
+            _local_codes(
+                K, k, norm2[rows], self.reg, tol, nearest, values[rows], ridges
+            )
+            some = np.flatnonzero(ridges)
+            if len(some):
+                values[rows.start + some] = _dependent_codes(
+                    K, k[some], ridges[some], tol, nearest[some]
                 )
-                dependent = ridges > 0
-                if dependent.any():
-                    these = rows.start + np.flatnonzero(dependent)
-                    values[these] = _dependent_codes(
-                        K, k[dependent], ridges[dependent], tol, indices[these]
-                    )
 
-            run_blocks(solve, len(k_tile), block_of(N + 10 * m**2 + m**3))
+        code_blocks(solve, K_xd, K, block_of(N + 10 * m**2 + m**3))
         values = values.astype(K.dtype, copy=False)
         _check_finite_codes(values)
         codes = scipy.sparse.csr_array(
@@ -1673,7 +1679,7 @@ def _nearest(products, longer, indices):
     best = np.empty(m)  # the largest so far
     for i in range(len(products)):
         k = products[i]
-        found = indices[i]
+        nearest = indices[i]
         best[:] = -np.inf
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
@@ -1682,10 +1688,10 @@ def _nearest(products, longer, indices):
             at = m - 1
             while at > 0 and near > best[at - 1]:
                 best[at] = best[at - 1]
-                found[at] = found[at - 1]
+                nearest[at] = nearest[at - 1]
                 at -= 1
             best[at] = near
-            found[at] = j
+            nearest[at] = j
 
 
 @jit
@@ -1809,9 +1815,8 @@ def _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule):
     def score(rows):
         return _scored(codes[rows], K_dd, K_xd[rows], index, n_classes, rule)[0]
 
-    none = np.empty((0, n_classes))
-    block = block_of(8 * len(K_dd), SCRATCH // len(K_dd))
-    return np.concatenate([none, *run_blocks(score, len(K_xd), block)])
+    blocks = run_blocks(score, len(K_xd), block_of(8 * len(K_dd), SCRATCH // len(K_dd)))
+    return np.concatenate([np.empty((0, n_classes)), *blocks])
 
 
 def _scored(codes, K_dd, K_xd, index, n_classes, rule):
@@ -1936,14 +1941,13 @@ def classify_by_codes(K_dd, products, norm2, labelled, coding, return_info):
     check_labels returns.
     """
     n = len(products)
-    N = len(K_dd)
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
     residuals = np.empty((n, len(classes)), K_dd.dtype) if return_info else None
-    codes = np.empty((n, N), K_dd.dtype) if return_info else None
+    codes = np.empty((n, len(K_dd)), K_dd.dtype) if return_info else None
     unexplained = []  # lam_max of queries whose code is zero
-    for rows in query_tiles(n, N):
+    for rows in query_tiles(n, len(K_dd)):
         K_xd = products[rows]
         y = coding(K_dd, K_xd, norm2[rows])
         best[rows] = scores_by_class(
@@ -2026,23 +2030,21 @@ def weighted_mean(X, weights):
 def _leading_of_dense(S, p):
     """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
     values, vectors = np.linalg.eigh(S)  # ascending
-    scale = np.linalg.norm(S, axis=(-2, -1))
-    return vectors[..., : -p - 1 : -1], eigenvalues_tie(values, p, scale, S.shape[-1])
+    return vectors[..., : -p - 1 : -1], eigenvalues_tie(
+        values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1]
+    )
 
 
 def _leading_by_lanczos(Z, w, p):
     """The same for S = Z diag(w) Z^T, without forming it."""
     # rarely needed, slow to import
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import aslinearoperator, eigsh
 
-    d = len(Z)
-    S = LinearOperator(
-        (d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel()))
-    )
-    start = np.random.default_rng(0).standard_normal(d).astype(Z.dtype)
+    S = aslinearoperator(Z * w) @ aslinearoperator(Z.T)
+    start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
     basis = np.linalg.qr(vectors[:, :0:-1])[0]
-    return basis, eigenvalues_tie(values, p, np.abs(values).max(), d)
+    return basis, eigenvalues_tie(values, p, np.abs(values).max(), len(Z))
 
 
 def eigenvalues_tie(values, p, scale, d):
@@ -2050,10 +2052,8 @@ def eigenvalues_tie(values, p, scale, d):
 
     values: ascending, of a d x d matrix of this scale.
     """
-    if p == values.shape[-1]:
-        return np.zeros(values.shape[:-1], bool)
-    gap = values[..., -p] - values[..., -p - 1]
-    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
+    below = values[..., -p - 1] if p < values.shape[-1] else -np.inf
+    return values[..., -p] - below <= 4 * d * np.finfo(values.dtype).eps * scale
 
 
 def warn_ties(count, what):
@@ -2085,8 +2085,7 @@ LEAST_SCALE = 1e-250
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a native float32 or float64 array; TypeError if its entries are not real."""
     A = plain_array(A, name, "be an array, got nested sequences of different lengths")
-    single = A.dtype.newbyteorder("=") == np.float32
-    return A.astype(np.float32 if single else np.float64, copy=False)
+    return A.astype("f4" if A.dtype.char == "f" else "f8", copy=False)
 
 
 def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
@@ -2113,8 +2112,10 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     A = real_array(A, name)
     if not math.isfinite(max_abs(A)):  # needs no mask of A's size
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
-        place = f" at index {where}" if where else ""
-        raise ValueError(f"{name} must be finite, got {A[where]}{place}")
+        raise ValueError(
+            f"{name} must be finite, got {A[where]}"
+            + f" at index {where}" * (A.ndim > 0)
+        )
     return A
 
 
@@ -2122,31 +2123,24 @@ def check_number(
     value: Any,
     name: str,
     *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
 ) -> float:
     """The value as a float, if it is one finite real number in the range.
 
-    A bool is refused. The range: >= least or > above, and <= most if that is given too.
+    A bool is refused. The range: >= least or > above, and <= most.
     """
     array = finite_array(value, name)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     _refuse_bool(value, name, "a number")
     number = float(array)
-    if (
-        least is not None
-        and number < least
-        or above is not None
-        and number <= above
-        or most is not None
-        and number > most
-    ):
-        rule = f">= {least}" if above is None else f"> {above:g}"
+    if not (number >= least and above < number <= most):
+        rule = f">= {least}" if above < least else f"> {above:g}"
         rule = "positive" if above == 0 else rule
-        if most is not None:
-            low = f"[{least:g}" if above is None else f"({above:g}"
+        if most < math.inf:
+            low = f"[{least:g}" if above < least else f"({above:g}"
             rule = f"in {low}, {most:g}]"
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
@@ -2156,8 +2150,8 @@ def _refuse_bool(value, name, wanted):
     """TypeError for bools and arrays of them, which Python takes for 0 and 1."""
     numbers = value if isinstance(value, (list, tuple)) else [value]
     if any(
-        isinstance(one, bool) or getattr(one, "dtype", None) == np.bool_
-        for one in numbers
+        isinstance(number, bool) or getattr(number, "dtype", None) == np.bool_
+        for number in numbers
     ):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
 
@@ -2223,21 +2217,18 @@ def check_bases(
     first: the index of X[0] in an error.
     """
     X = real_array(X, name)
+    axes = "(n, d, p)" if ndim else "(..., d, p)"
     if X.ndim != ndim if ndim else X.ndim < 2:
-        rule = (
-            f"{ndim} dimensions (n, d, p)"
-            if ndim
-            else "at least 2 dimensions (..., d, p)"
+        raise ValueError(
+            f"{name} must have {ndim or 'at least 2'} dimensions {axes}, got shape "
+            f"{X.shape}"
         )
-        raise ValueError(f"{name} must have {rule}, got shape {X.shape}")
     d, p = X.shape[-2:]
     if not 1 <= p <= d:
-        hint = (
-            f"; axes are {'(n, d, p)' if ndim else '(..., d, p)'}: transposed?"
-            if p > d
-            else ""
+        raise ValueError(
+            f"{name} must have 1 <= p <= d, got p = {p}, d = {d}"
+            + f"; axes are {axes}: transposed?" * (p > d)
         )
-        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}{hint}")
     flat = X.reshape(-1, d, p)
     of_bases, of_weighted = _errors_of_columns(flat)
     tol = 1e-3 if X.dtype == np.float32 else 1e-6
@@ -2278,9 +2269,8 @@ def _errors_of_columns(X):
     n, d, p = X.shape
     errors = np.empty((2, n))
 
-    def measure(some):
-        rows = np.array(X[some].swapaxes(1, 2), order="C")  # (t, p, d)
-        _measure_rows(rows, errors[:, some])
+    def measure(some):  # its columns as rows (t, p, d)
+        _measure_rows(np.array(X[some].swapaxes(1, 2), order="C"), errors[:, some])
 
     run_blocks(measure, n, block_of(d * p * p, SCRATCH // (d * p)))
     return errors
@@ -2436,14 +2426,15 @@ def _check_gram_of_atoms(K_dd):
         )
     norm = np.sqrt(diagonal)
     tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
-    if scale - diagonal.min() <= tol:
-        return norm  # no entry is larger than any of the diagonal
 
     def excesses(rows):
-        bound = np.outer(norm[rows], norm[rows.start :])
-        return (np.abs(K_dd[rows, rows.start :]) - bound).max()
+        return (
+            np.abs(K_dd[rows, rows.start :]) - np.outer(norm[rows], norm[rows.start :])
+        ).max()
 
-    excess = max(run_blocks(excesses, len(K_dd), 64))
+    # where no entry is larger than the least of the diagonal, none is looked at
+    n = len(K_dd) if scale - diagonal.min() > tol else 0
+    excess = max(run_blocks(excesses, n, 64), default=0)
     if excess > tol:
         warn(
             "K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
@@ -2508,9 +2499,8 @@ def check_labels(
         raise TypeError(f"{name} must be hashable, got {error}") from None
     with contextlib.suppress(TypeError):  # labels that cannot be sorted
         names = sorted(names)
-    types = {type(name) for name in names}
-    plain = len(types) == 1 and issubclass(
-        types.pop(), (bool, int, float, str, np.generic)
+    plain = len({type(name) for name in names}) == 1 and isinstance(
+        names[0], (bool, int, float, str, np.generic)
     )
     classes = np.array(names) if plain else np.empty(0)
     if classes.tolist() != names:  # an array of one type would alter them
