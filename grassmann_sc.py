@@ -869,9 +869,10 @@ def bases_gram(
                 # less what lies above the rows
                 right = packed[start_D[left] - start_D[columns.start] :]
                 upper = _pack(X, rows, piece, used_X, packed_X)
-                out = products[-1 if piece.start else 0, : len(upper) * len(right)]
-                part = np.matmul(upper, right.T, out=out.reshape(len(upper), -1))
-                product = np.add(product, part, out=product) if piece.start else part
+                shape = len(products), len(upper), len(right)
+                parts = products[:, : shape[1] * shape[2]].reshape(shape)
+                np.matmul(upper, right.T, out=parts[-1 if piece.start else 0])
+                product = np.add(*parts, out=parts[0]) if piece.start else parts[0]
             (add or sum_squares)(
                 product,
                 start_X[rows.start : rows.stop + 1] - start_X[rows.start],
@@ -1431,7 +1432,11 @@ def _solve_on_support(w, half, m, n_good):
                 w.slope[i] *= 1 - t
         else:
             null_direction(w, r, w.K[w.support[r]])
-            _note_curvature(w, r)
+            diagonal = w.K[w.support[r], w.support[r]]
+            square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
+            w.curvature[0] = min(
+                w.curvature[0], square / (diagonal * dot(w.step, w.step, r + 1))
+            )
             t = first_zero(w, r + 1)
             for i in range(r + 1, m):
                 w.step[i] = 0
@@ -1440,16 +1445,6 @@ def _solve_on_support(w, half, m, n_good):
         if m == before:  # none was dropped: overflow, nothing to be gained
             return m, n_good
     return 0, 0
-
-
-@inlined_jit
-def _note_curvature(w, r):
-    """Keep step^T K step / (K_rr ||step||^2) of w.step[:r + 1] if it is the least."""
-    diagonal = w.K[w.support[r], w.support[r]]
-    square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
-    w.curvature[0] = min(
-        w.curvature[0], square / (diagonal * dot(w.step, w.step, r + 1))
-    )
 
 
 @inlined_jit
@@ -2582,7 +2577,8 @@ def run_blocks(job, n, block):
     # small call of another thread
     others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
     # it starts threads on demand, and is as slow as a small call where it starts none
-    with ThreadPoolExecutor(others) if others else contextlib.nullcontext() as pool:
+    pool = ThreadPoolExecutor(others) if others else contextlib.nullcontext()
+    with pool, pool:  # it ends twice: Ctrl-C may end the first wait for its threads
         try:
             helpers = [pool.submit(work) for _ in range(others)]
             work()

@@ -69,9 +69,9 @@ from sklearn.svm import SVC
 
 from grassmann_classify import rows
 from grassmann_classify.bank import Bank
-from grassmann_classify.baseline_rows import baselines, video_baselines, videos_of
+from grassmann_classify.baseline_rows import baselines, video_baselines
 from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Clip, Recipe, clip_names
+from grassmann_classify.clips import Clip, Recipe, clip_names, videos_of
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.finding import find_clips

@@ -147,7 +147,7 @@ def test_the_page_on_own_data_makes_the_recording_that_it_tells_of(elsewhere, ca
     found, _ = recordings.labelled_stretches(tables, *options)
     assert {len(clip.sources[0]) for clip in found} == {1000}
     assert "day.csv@3000" in [clip.name for clip in found]
-    (printed,) = blocks_with(page, "456 sets to")
+    (printed,) = blocks_with(page, "456 sets of frames")
     assert printed.startswith(capsys.readouterr().err)
 
 
@@ -155,9 +155,9 @@ def test_the_page_on_own_data_makes_a_tree_that_compare_reads(tmp_path):
     (commands,) = blocks_with(GUIDE / "own_data.rst", "compare digits")
     for arguments in commands.split(".venv/bin/python ")[1:]:
         printed = run(tmp_path, *shlex.split(arguments))
-    assert "subspaces of R^64 of dimension 2, 4, 6, 3 splits" in printed
+    assert "120 sets, 10 classes, subspaces by 6 recipes, 3 splits" in printed
     assert "\n3 splits: too few splits to tell which differences are larger" in printed
-    assert len(accuracies(printed)) == 13
+    assert len(accuracies(printed)) == 12
     assert min(accuracies(printed).values()) > 90
     left = {path.name for path in (tmp_path / "out").iterdir()}
     assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "report.html"}
