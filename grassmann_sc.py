@@ -1008,8 +1008,10 @@ class SparseCoding(
                 return [scipy.sparse.csr_array(each.astype(K_dd.dtype)) for each in y]
             codes[:, rows] = y
 
-        # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds
-        blocks = code_blocks(solve, K_xd, K, block_of(N * (N + 50), 2**15 // N))
+        # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds; an eighth
+        # of the queries or more, since each block has a space to work in
+        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50)), n // 8))
+        blocks = code_blocks(solve, K_xd, K, block)
         _warn_unless_optimal(
             gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
         )
@@ -2267,7 +2269,7 @@ def _errors_of_columns(X):
     def measure(some):  # its columns as rows (t, p, d)
         _measure_rows(np.array(X[some].swapaxes(1, 2), order="C"), errors[:, some])
 
-    run_blocks(measure, n, block_of(d * p * p, SCRATCH // (d * p)))
+    run_blocks(measure, n, block_of(1 + d * p * p // 8, SCRATCH // (d * p)))
     return errors
 
 
@@ -2577,8 +2579,7 @@ def run_blocks(job, n, block):
     # small call of another thread
     others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
     # it starts threads on demand, and is as slow as a small call where it starts none
-    pool = ThreadPoolExecutor(others) if others else contextlib.nullcontext()
-    with pool, pool:  # it ends twice: Ctrl-C may end the first wait for its threads
+    with ThreadPoolExecutor(others) if others else contextlib.nullcontext() as pool:
         try:
             helpers = [pool.submit(work) for _ in range(others)]
             work()
