@@ -1010,7 +1010,7 @@ class SparseCoding(
 
         # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds; an eighth
         # of the queries or more, since each block has a space to work in
-        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50)), n // 8))
+        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50)), n // 8, 4))
         blocks = code_blocks(solve, K_xd, K, block)
         _warn_unless_optimal(
             gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
