@@ -1,6 +1,5 @@
-"""Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as
-a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence,
-accuracy against a number.
+"""Pictures: atoms as images, principal angles, Gram and confusion matrices, sheets of
+frames, codes by class, maps of sets, sparsity against lambda, convergence.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or
 into a new figure, and returns the axes. None of them shows or saves anything or changes
@@ -31,13 +30,11 @@ __all__ = [
     "plot_angles_pair",
     "plot_gram",
     "plot_confusion",
-    "plot_answers",
     "plot_sheet",
     "plot_map",
     "plot_codes",
     "plot_sparsity",
     "plot_convergence",
-    "plot_reliability",
 ]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
@@ -278,55 +275,6 @@ def plot_confusion(
             )
     summed = f" ({n_splits} splits summed)" if n_splits > 1 else ""
     ax.set(xlabel=f"predicted class{summed}", ylabel="true class")
-    return ax
-
-
-def plot_answers(
-    frames: Sequence[ArrayLike],
-    truth: core.Labels,
-    predicted: core.Labels,
-    *,
-    names: Sequence[str] | None = None,
-    ax: plt.Axes | None = None,
-) -> plt.Axes:
-    """A sheet of frames, one a set, with what it is and what it was taken for.
-
-    For example "cat, not ape".
-
-    frames: n images (height, width), of any sizes; truth, predicted: n classes each;
-    right answers are written in grey. names: of the sets, n of them.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import plots
-    >>> ax = plots.plot_answers(np.zeros((2, 6, 8)), ["ape", "cat"], ["ape", "ape"])
-    >>> [text.get_text() for text in ax.texts]
-    ['ape', 'cat, not ape']
-    """
-    checks.check_sequence(frames, "frames", "images")
-    images = [
-        checks.shaped_array(frame, f"frames[{i}]", ("height", "width"))
-        for i, frame in enumerate(frames)
-    ]
-    n = len(images)
-    truth = _check_names(truth, n, "truth")
-    predicted = _check_names(predicted, n, "predicted")
-    names = [""] * n if names is None else _check_names(names, n, "names")
-    if n == 0:
-        raise ValueError("frames must hold at least one image, got none")
-    columns = min(n, max(2, round(np.sqrt(2 * n))))
-    ax = _axes(ax, max(4.2, 1.4 * columns + 0.2), 1.9 * -(-n // columns) + 0.4)
-    for i, (image, true, answer, name) in enumerate(
-        zip(images, truth, predicted, names)
-    ):
-        y = 1.4 * (i // columns)
-        wrong = true != answer
-        told = (
-            f"{_cut(true, 5.5)}, not {_cut(answer, 5.5)}" if wrong else _cut(true, 14)
-        )
-        words = [told, _cut(name, 14)] if name else [told]
-        _draw_image(ax, image, i % columns, y, words, "black" if wrong else "0.45")
-    note = "the class, not the answer"
-    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xlabel=note, **NO_AXES)
     return ax
 
 
@@ -635,65 +583,6 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     ax.set(xlabel="iteration", ylabel="cost, summed over the samples")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
-    return ax
-
-
-def plot_reliability(
-    confidence: ArrayLike,
-    right: ArrayLike,
-    *,
-    n_bins: int = 10,
-    ax: plt.Axes | None = None,
-) -> plt.Axes:
-    """How often answers given with a probability are right.
-
-    The share of right answers against the mean probability of those in each bin of
-    equal width, over the diagonal of perfect calibration. confidence (n,): of the class
-    answered, in [0, 1]; right (n,): whether it was true. The size of a point tells the
-    number of answers; a bar is two binomial standard errors.
-
-    >>> from grassmann_sc import plots
-    >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
-    """
-    confidence = checks.shaped_array(confidence, "confidence", ("n_answers",))
-    right = checks.shaped_array(
-        right, "right", confidence.shape, ", one for each of confidence"
-    )
-    n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
-    if not np.isin(right, (0, 1)).all():
-        raise ValueError(f"right must be true or false, 0 or 1, got {right!r:.60}")
-    if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
-        raise ValueError(
-            "confidence must be in [0, 1], got "
-            f"{confidence.min():g} to {confidence.max():g}"
-        )
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    count = np.bincount(bins, minlength=n_bins)
-    some = count > 0
-    mean = np.bincount(bins, confidence, n_bins)[some] / count[some]
-    share = np.bincount(bins, right, n_bins)[some] / count[some]
-    error = 2 * np.sqrt(share * (1 - share) / count[some])
-    ax = _axes(ax, 4.6, 4.4)
-    ax.plot(
-        [0, 1], [0, 1], color=GREY, linewidth=1, zorder=1, label="perfectly calibrated"
-    )
-    ax.errorbar(mean, share, error, fmt="none", ecolor=BLUE, elinewidth=1, zorder=2)
-    ax.scatter(
-        mean,
-        share,
-        s=12 + 100 * np.sqrt(count[some] / count.max()),
-        color=BLUE,
-        zorder=3,
-        label=f"{len(right)} answers, by bin",
-    )
-    ax.set(
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-        aspect="equal",
-        xlabel="mean probability of the answer",
-        ylabel="share of right answers",
-    )
-    ax.legend(frameon=False, loc="upper left")
     return ax
 
 

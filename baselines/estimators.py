@@ -1037,9 +1037,8 @@ class TCCA(OnVideos):
     The class of the training clip of the largest sum of canonical correlations
     (tensors.tensor_correlations), of those that tell the training clips' classes apart
     best (separations).
-    p, modes: as in tensor_correlations. n_features: how many correlations are summed,
-    None for all.
-    size: as in ProductManifold.
+    p: at most the length of each axis; modes: see tensor_correlations. n_features: how
+    many correlations are summed, None for all. size: as in ProductManifold.
 
     separations_ (m,) and features_, the places of the chosen among all, tell of the
     fit.
@@ -1066,14 +1065,14 @@ class TCCA(OnVideos):
         if self.n_features is not None:
             count = core.check_integer(self.n_features, "n_features", 1)
             self.separations_ = tensors.separations(
-                tensors.correlations_of(self.parts_), self.index_
+                tensors.tensor_correlations(self.parts_), self.index_
             )
             chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
     def class_scores(self, X: checks.Sets) -> np.ndarray:
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
-        features = tensors.correlations_of(
+        features = tensors.tensor_correlations(
             self._parts(self.check_input(X)), self.parts_
         )[self.features_]
         return first_of_ties(best_of_class(features.sum(axis=0), self.index_))

@@ -29,7 +29,6 @@ __all__ = [
     "mutual_similarity",
     "difference_subspace",
     "whitening_transform",
-    "transformed_bases",
     "dcc",
     "gda",
     "ggda",
@@ -179,7 +178,7 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     The span of the eigenvectors of sum_j D_j D_j^T less the leading ones: of the r with
     a positive eigenvalue, the m = max(1, round(keep r)) least, 0 < keep <= 1. What is
     common to all D is left out; the constrained mutual subspace method compares
-    transformed_bases of it. A warning if an eigenvalue that is kept ties with one that
+    image_bases of it. A warning if an eigenvalue that is kept ties with one that
     is not: the subspace is not unique. No d x d matrix is formed when d > N q. Source:
     Fukui and Yamaguchi 2003.
 
@@ -209,7 +208,7 @@ def whitening_transform(D: ArrayLike) -> np.ndarray:
     """T = H diag(lambda)^(-1/2), (d, r), for sum_j D_j D_j^T = H diag(lambda) H^T.
 
     D has shape (N, d, q). The orthogonal mutual subspace method compares
-    transformed_bases of T: T^T maps the sum of projectors to the identity, and subspaces
+    image_bases of T: T^T maps the sum of projectors to the identity, and subspaces
     D that are independent, N q = r, to orthogonal ones. The r eigenvalues above max(d,
     N q) eps times the largest count, eps of D's type; queries are seen in the span of
     their eigenvectors alone. Nothing is inverted but these, and no d x d matrix is
@@ -220,7 +219,7 @@ def whitening_transform(D: ArrayLike) -> np.ndarray:
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import sets
     >>> D = random_subspaces(2, 6, 2, rng=0)  # two planes at some angles
-    >>> A, B = sets.transformed_bases(D, sets.whitening_transform(D))
+    >>> (A, B), _ = sets.image_bases(D, sets.whitening_transform(D))
     >>> np.allclose(A.T @ B, 0)
     True
     """
@@ -245,26 +244,13 @@ def _principal_directions(D):
     return vectors[:, :rank], s[:rank] ** 2
 
 
-def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
-    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X under T.
-
-    X has shape (n, d, p), T (d, m). What T^T maps to zero, to rounding, leaves columns
-    of zeros: a right angle with everything.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import random_subspaces
-    >>> from grassmann_sc.baselines import sets
-    >>> X = random_subspaces(5, 8, 2, rng=0)
-    >>> sets.transformed_bases(X, np.eye(8)[:, :4]).shape
-    (5, 4, 2)
-    """
-    X = core.check_bases(X, "X")
-    T = checks.shaped_array(T, "T", (X.shape[1], "m"), " with m >= 1")
-    return image_bases(X, T.astype(X.dtype, copy=False))[0]
-
-
 def image_bases(X, T):
-    """(bases, B) of checked arguments: T^T X_i B_i = bases_i with B_i (p, min(p, m))."""
+    """Give orthonormal bases (n, m, min(p, m)) of the images T^T X_i, and B that gives them.
+
+    X (n, d, p) and T (d, m) are checked and of one type; T^T X_i B_i = bases_i with B_i
+    (p, min(p, m)). What T^T maps to zero, to rounding, leaves columns of zeros: a right
+    angle with everything.
+    """
     n, d, p = X.shape
     images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
     images = np.ascontiguousarray(images.reshape(-1, n, p).transpose(1, 0, 2))
@@ -314,7 +300,7 @@ def dcc(
     classes, or those of each set with so many nearest sets of other classes (by the sum
     of the correlations). Returns a named tuple: transform (d, m), or None for T = I if
     no step raised the objective, objective (n_iter + 1,), ascending, and n_iter.
-    Queries are compared by transformed_bases and correlation_kernel. Source: Kim,
+    Queries are compared by image_bases and correlation_kernel. Source: Kim,
     Kittler and Cipolla, PAMI 2007.
 
     >>> from grassmann_sc import random_subspaces

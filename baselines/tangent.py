@@ -642,7 +642,7 @@ def _gradient_step(samples, atom, y, V):
     H, _ = intrinsic.log_of_checked(X, atom)
     rest = V[rows] - y * H
     before = (V[rows] ** 2).sum()
-    G = 2 * (y * intrinsic.adjoint_of_checked(X, atom, V[rows])).sum(axis=0)
+    G = 2 * (y * intrinsic.log_adjoint(X, atom, V[rows])).sum(axis=0)
     G -= atom @ (atom.T @ G)  # rounding
     slope = (G * G).sum()
     t = 1 / (2 * (y * y).sum())

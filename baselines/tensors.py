@@ -23,7 +23,6 @@ __all__ = [
     "resize_clips",
     "mode_bases",
     "product_distances",
-    "tensor_correlations",
     "separations",
 ]
 
@@ -174,62 +173,16 @@ def _completed(V, side):
 # -------------------------------------------------------- tensor canonical correlations
 
 
-def tensor_correlations(
-    clips: checks.Sets,
-    clips2: checks.Sets | None = None,
-    *,
-    p: int = 5,
-    modes: Sequence[str] = MODES,
-) -> np.ndarray:
-    """Canonical correlations of tensors as features (m, n, N) in [0, 1].
-
-    Of clips and clips2, or of clips among themselves; p for each mode, in the order of
-    modes, descending.
-
-    modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings
-    along the axis that is left span subspaces (mode_bases), whose canonical
-    correlations they are; "yx" is that of image sets. And of "t", "y", "x", in which
-    one is shared: of the clips' p leading components in either of the other axes, a
-    weighted sum in each, a = A x_1 u x_2 w, is a function of the shared axis; from the
-    leading components, u, w of one clip and those of the other are fitted in turn, each
-    by least squares, ten times. Every fit raises the correlation of a and b. Features
-    are the canonical correlations over u at the w found. The first is a lower bound of
-    the largest correlation of any a and b, near one of many local maxima, at times 0.4
-    below the largest, which a start from each pair of components does not always find
-    either. Features depend a little on which of two clips is first.
-
-    p: at most the length of each axis; a direction that a clip lacks has correlation 0.
-    Source: Kim and Cipolla, PAMI 2009.
-
-    >>> import numpy as np
-    >>> from grassmann_sc.baselines import tensors
-    >>> clips = np.zeros((2, 2, 2, 2))
-    >>> clips[:, 0, 0, 0] = 1
-    >>> clips[1, 0, 1, 1] = 1  # another pixel in one of two
-    >>> tensors.tensor_correlations(clips, p=1, modes=["yx"]).round(4)
-    array([[[1.    , 0.7071],
-            [0.7071, 1.    ]]])
-    """
-    modes = check_modes(modes)
-    X = check_tensor(clips, "clips")
-    p = core.check_integer(p, "p", 1, min(X.shape[1:]))
-    Y = None if clips2 is None else check_tensor(clips2, "clips2")
-    if Y is not None and X.shape[1:] != Y.shape[1:]:
-        raise ValueError(
-            f"clips and clips2 must be of one size, got {X.shape[1:]} and {Y.shape[1:]}"
-        )
-    return correlations_of(
-        tensor_parts(X, p, modes), None if Y is None else tensor_parts(Y, p, modes)
-    )
-
-
 # What the correlations of clips need: of joint modes bases (n, rest, p), of single ones
 # Components.
 Components = namedtuple("Components", "cores grams")  # (n, p p, I), (n, p p, p p)
 
 
 def tensor_parts(clips, p, modes):
-    """Parts of checked arguments for correlations_of, one a mode."""
+    """Return parts of checked arguments for tensor_correlations, one a mode.
+
+    p is at most the length of each axis.
+    """
     return [
         _right_factors(clips, JOINT[mode], p)
         if mode in JOINT
@@ -238,8 +191,35 @@ def tensor_parts(clips, p, modes):
     ]
 
 
-def correlations_of(parts, parts2=None):
-    """tensor_correlations of tensor_parts."""
+def tensor_correlations(parts, parts2=None):
+    """Return canonical correlations of tensors as features (m, n, N) in [0, 1].
+
+    Of the clips of parts and of parts2, or among themselves; the parts are those of
+    tensor_parts. p for each mode, in the order of modes, descending.
+
+    In the modes "yx", "tx", "ty" two axes are shared: the clips' unfoldings
+    along the axis that is left span subspaces (mode_bases), whose canonical
+    correlations they are; "yx" is that of image sets. In "t", "y", "x" one is
+    shared: of the clips' p leading components in either of the other axes, a
+    weighted sum in each, a = A x_1 u x_2 w, is a function of the shared axis; from the
+    leading components, u, w of one clip and those of the other are fitted in turn, each
+    by least squares, ten times. Every fit raises the correlation of a and b. Features
+    are the canonical correlations over u at the w found. The first is a lower bound of
+    the largest correlation of any a and b, near one of many local maxima, at times 0.4
+    below the largest, which a start from each pair of components does not always find
+    either. Features depend a little on which of two clips is first.
+
+    A direction that a clip lacks has correlation 0. Source: Kim and Cipolla, PAMI 2009.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines import tensors
+    >>> clips = np.zeros((2, 2, 2, 2))
+    >>> clips[:, 0, 0, 0] = 1
+    >>> clips[1, 0, 1, 1] = 1  # another pixel in one of two
+    >>> tensors.tensor_correlations(tensors.tensor_parts(clips, 1, ["yx"])).round(4)
+    array([[[1.    , 0.7071],
+            [0.7071, 1.    ]]])
+    """
     symmetric = parts2 is None
     return np.concatenate(
         [
@@ -451,8 +431,8 @@ def check_modes(modes):
     if not np.iterable(modes):
         raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    known = [mode for mode in MODES if mode in modes]  # each once
-    if not modes or len(known) < len(modes):
+    names = {mode for mode in modes if isinstance(mode, str)}
+    if not modes or len(names & {*MODES}) < len(modes):
         raise ValueError(
             f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
         )

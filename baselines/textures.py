@@ -17,9 +17,6 @@ import grassmann_sc as core
 from grassmann_sc import checks
 
 __all__ = [
-    "box_dimensions",
-    "fractal_measures",
-    "fractal_exponents",
     "exponent_ranges",
     "fractal_spectrum",
     "distance_weights",
@@ -76,9 +73,9 @@ def fractal_spectrum(
     clip = check_texture(clip, "clip", radii)
     edges = _check_edges(ranges)
     spectrum = np.zeros((len(PARTS), len(MEASURES), edges.shape[2] - 1))
-    for m, measure in enumerate(_measures(clip)):
+    for m, measure in enumerate(fractal_measures(clip)):
         for part in range(len(PARTS)):
-            alpha = _exponents(measure, part, radii)
+            alpha = fractal_exponents(measure, part, radii)
             levels = np.searchsorted(edges[part, m, 1:-1], alpha, side="right")
             levels[np.isnan(alpha)] = NONE
             spectrum[part, m] = _mean_dimensions(levels, part, edges.shape[2] - 1)
@@ -107,9 +104,9 @@ def exponent_ranges(clips: checks.Sets, *, radii: Sequence[int] = RADII) -> np.n
     spans = np.full((len(clips), len(PARTS), len(MEASURES), 2), np.nan)
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
-        for m, measure in enumerate(_measures(clip)):
+        for m, measure in enumerate(fractal_measures(clip)):
             for part in range(len(PARTS)):
-                alpha = _exponents(measure, part, radii)
+                alpha = fractal_exponents(measure, part, radii)
                 alpha = alpha[~np.isnan(alpha)]
                 if alpha.size:
                     spans[i, part, m] = np.percentile(alpha, CENTRAL)
@@ -118,8 +115,11 @@ def exponent_ranges(clips: checks.Sets, *, radii: Sequence[int] = RADII) -> np.n
     return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)
 
 
-def fractal_measures(clip: ArrayLike) -> np.ndarray:
-    """The five measures (5, n_frames, height, width) >= 0 of a clip f at each voxel.
+# ------------------------------------------------------------- exponents and level sets
+
+
+def fractal_measures(f):
+    """Yield five measures (n_frames, height, width) >= 0 of a checked clip f.
 
     "intensity" f less its least value if that is negative; "gradient" |f_t|, the
     temporal change of brightness; "flow" |f_t| / ||(f_x, f_y)||, the speed along the
@@ -130,73 +130,10 @@ def fractal_measures(clip: ArrayLike) -> np.ndarray:
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> t, y, x = np.indices((4, 4, 4))
-    >>> textures.fractal_measures(2 * t + x).mean(axis=(1, 2, 3))  # an edge of speed 2
-    array([4.5, 2. , 2. , 0. , 0. ])
+    >>> measures = textures.fractal_measures(2.0 * t + x)
+    >>> [float(measure.mean()) for measure in measures]  # an edge of speed 2
+    [4.5, 2.0, 2.0, 0.0, 0.0]
     """
-    return np.stack(list(_measures(check_texture(clip, "clip", None))))
-
-
-def fractal_exponents(
-    measure: ArrayLike, part: int = 0, *, radii: Sequence[int] = RADII
-) -> np.ndarray:
-    """Exponents of a measure (n_frames, height, width) >= 0 at each voxel.
-
-    Only at voxels whose cubes, or squares within slices, fit into the clip; NaN where
-    the measure of the smallest is 0.
-
-    part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
-
-    >>> import numpy as np
-    >>> from grassmann_sc.baselines import textures
-    >>> textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
-    array([[[3.]]])
-    """
-    radii = check_ascending(radii, "radii")
-    measure = check_texture(measure, "measure", radii, varies=False)
-    if measure.min() < 0:
-        raise ValueError(f"measure must be >= 0, got {measure.min():g}")
-    part = core.check_integer(part, "part", 0, len(PARTS) - 1)
-    return _exponents(measure, part, radii)
-
-
-def box_dimensions(
-    levels: ArrayLike, n_levels: int, sides: Sequence[int] | None = None
-) -> np.ndarray:
-    """Box-counting dimensions (n_levels,) of the sets of voxels of each level.
-
-    levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no
-    set. The slope of ln N_s over -ln s by least squares, with N_s the number of boxes
-    of side s that hold a voxel of the set; 0 for an empty set. sides: two ascending
-    integers >= 1 or more, None for 1, 2, 4, ... up to a quarter of the shortest axis of
-    more than one voxel, at least 2 and at most 16. The dimension of a set that repeats
-    itself at other ratios, as 3 of the Sierpinski carpet, is exact at their powers
-    alone.
-
-    >>> import numpy as np
-    >>> from grassmann_sc.baselines import textures
-    >>> diagonal = np.eye(16, dtype=int) - 1  # is level 0, and nothing level 1
-    >>> textures.box_dimensions(diagonal, 2).round(6)
-    array([1., 0.])
-    """
-    levels = core.plain_array(levels, "levels", "be integers, got a ragged sequence")
-    if levels.ndim not in (2, 3) or levels.dtype.kind not in "biu" or levels.size == 0:
-        raise ValueError(
-            "levels must be integers (a, b) or (a, b, c), got "
-            f"{levels.dtype} {levels.shape}"
-        )
-    n_levels = core.check_integer(n_levels, "n_levels", 1, MOST_LEVELS)
-    if levels.ndim == 2:
-        levels = levels[None]
-    if sides is None:
-        sides = _usual_sides([length for length in levels.shape if length > 1])
-    return _dimensions(levels, check_ascending(sides, "sides"), False, n_levels)[0]
-
-
-# ------------------------------------------------------------- exponents and level sets
-
-
-def _measures(f):
-    """Each of fractal_measures of a checked clip in turn."""
     yield f - min(f.min(), 0)
     change = np.abs(np.gradient(f, axis=0))
     yield change
@@ -211,8 +148,17 @@ def _measures(f):
     yield np.abs(half) + np.hypot((f_yy - f_xx) / 2, f_yx)
 
 
-def _exponents(measure, part, radii):
-    """Slopes of ln mu(B_r) over ln(2 r + 1), at voxels whose largest cube fits."""
+def fractal_exponents(measure, part=0, radii=RADII):
+    """Return slopes of ln mu(B_r) over ln(2 r + 1), at voxels whose largest cube fits.
+
+    NaN where the measure of the smallest is 0. part: 0, cubes in 3-D; 1, 2, 3, squares
+    in slices along t, y, x.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines import textures
+    >>> textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
+    array([[[3.]]])
+    """
     axes = [axis for axis in range(3) if axis != part - 1]
     border = max(radii)
     inside = tuple(
@@ -241,23 +187,34 @@ def _mean_dimensions(levels, part, n_levels):
     if part:
         levels = np.moveaxis(levels, part - 1, 0)
     lengths = levels.shape[part > 0 :]
-    sides = _usual_sides(lengths)
+    sides = usual_sides(lengths)
     extra = [n % sides[-1] if n > sides[-1] else 0 for n in lengths]
     inside = [slice(e // 2, n - e + e // 2) for e, n in zip(extra, lengths)]
     levels = levels[(..., *inside)]
-    return _dimensions(levels, sides, part > 0, n_levels).mean(axis=0)
+    return box_dimensions(levels, n_levels, sides, part > 0).mean(axis=0)
 
 
-def _usual_sides(lengths):
+def usual_sides(lengths):
     """1, 2, 4, ... up to a quarter of the shortest, at least 2 and at most LARGEST_BOX."""
     most = min(max(min(lengths, default=1) // 4, 2), LARGEST_BOX)
     return 2 ** np.arange(most.bit_length())
 
 
-def _dimensions(levels, sides, sliced, n_levels):
-    """Fractal dimensions (n_slices, n_levels) of levels (a, b, c) in slices.
+def box_dimensions(levels, n_levels, sides, sliced=False):
+    """Return box-counting dimensions (1, n_levels) of the sets of voxels of each level.
 
-    Slices follow the first axis; or (1, n_levels) in the volume.
+    Sliced, (n_slices, n_levels) of slices along the first axis. levels: integers (a, b,
+    c) in 0..n_levels - 1, others belong to no set. The slope of ln N_s over -ln s by
+    least squares, with N_s the number of boxes of side s that hold a voxel of the set;
+    0 for an empty set. sides ascend, see usual_sides. The dimension of a set that
+    repeats itself at other ratios, as 3 of the Sierpinski carpet, is exact at their
+    powers alone.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines import textures
+    >>> diagonal = np.eye(16, dtype=int)[None] - 1  # is level 0, and nothing level 1
+    >>> textures.box_dimensions(diagonal, 2, [1, 2, 4]).round(6)
+    array([[1., 0.]])
     """
     bits = np.zeros(levels.shape, np.int64)
     known = (levels >= 0) & (levels < n_levels)

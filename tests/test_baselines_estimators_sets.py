@@ -162,9 +162,9 @@ def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
     assert np.array_equal(fitted.predict(Q), LABELS[nearest])
 
 
-def test_dcc_compares_transformed_bases():
+def test_dcc_compares_images_of_bases():
     T = sets.dcc(D, LABELS, dimension=5).transform
-    bases = [sets.transformed_bases(some, T) for some in (Q, D)]
+    bases = [sets.image_bases(some, T)[0] for some in (Q, D)]
     similarity = sets.correlation_kernel(*bases, 1)
     fitted = DCC(5, n_angles=1).fit(D, LABELS)
     assert np.array_equal(fitted.predict(Q), LABELS[similarity.argmax(axis=1)])
@@ -290,8 +290,8 @@ def test_constrained_msm_is_msm_of_projected_bases():
     plain = MSM(2, 4).fit(SETS[:40], LABELS)
     G = sets.difference_subspace(plain.references_, 0.6)
     similarity = sets.mutual_similarity(
-        sets.transformed_bases(Q, G),
-        sets.transformed_bases(plain.references_, G),
+        sets.image_bases(Q, G)[0],
+        sets.image_bases(plain.references_, G)[0],
     )
     assert error(fitted.class_scores(SETS[40:]), similarity) < TIGHT
     everything = MSM(2, 4, keep=1.0).fit(SETS[:40], LABELS)

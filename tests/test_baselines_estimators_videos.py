@@ -140,10 +140,13 @@ def test_product_manifold_is_the_nearest_tensor():
 
 def test_tcca_sums_the_most_discriminative_correlations():
     fitted = TCCA(3, n_features=4).fit(X, SEVERAL)
-    features = tensors.tensor_correlations(X, p=3)
+    features = tensors.tensor_correlations(fitted.parts_)
     score = tensors.separations(features, SEVERAL)
     assert set(fitted.features_) == set(np.argsort(-score)[:4])
-    similarity = tensors.tensor_correlations(Q, X, p=3)[fitted.features_].sum(axis=0)
+    parts = tensors.tensor_parts(np.stack(Q), 3, tensors.MODES)
+    similarity = tensors.tensor_correlations(parts, fitted.parts_)[
+        fitted.features_
+    ].sum(axis=0)
     assert np.array_equal(fitted.predict(Q), SEVERAL[similarity.argmax(axis=1)])
 
 
@@ -451,6 +454,8 @@ def test_hopeless_recoveries_are_counted():
         (ProductManifold(0), ValueError, "p must be >= 1, got 0"),
         (ProductManifold(metric="flat"), ValueError, "metric must be 'chordal' or"),
         (TCCA(13), ValueError, r"p must be in 1\.\.12, got 13"),
+        (TCCA(3, modes=[["x"]]), ValueError, "modes must be some of yx, tx, ty, t, y"),
+        (TCCA(3, modes=np.array([["x", "t"], ["y", "t"]])), ValueError, "modes must be some of"),
         (TCCA(3, modes=("xy",)), ValueError, "modes must be some of yx, tx, ty, t, y"),
         (TCCA(3, n_features=0), ValueError, "n_features must be >= 1, got 0"),
         (DFS(1), ValueError, r"n_levels must be in 2\.\.62, got 1"),

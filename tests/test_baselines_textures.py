@@ -25,6 +25,14 @@ CLIP = smooth_noise()
 SMALL = (1, 2, 3)
 
 
+def box_dimensions(levels, n_levels, sides=None):
+    """Dimensions of levels (a, b, c) or (a, b)."""
+    levels = levels if levels.ndim == 3 else levels[None]
+    lengths = [length for length in levels.shape if length > 1]
+    sides = textures.usual_sides(lengths) if sides is None else sides
+    return textures.box_dimensions(levels, n_levels, sides)[0]
+
+
 # -------------------------------------------------------------- box-counting dimensions
 
 
@@ -46,17 +54,15 @@ def test_points_lines_planes_and_cubes_have_their_dimension(side, dimension):
     for axes in [(0, 1, 2), (2, 0, 1), (1, 2, 0)]:
         levels[:] = -1
         levels.transpose(axes)[place] = 0
-        assert textures.box_dimensions(levels, 1)[0] == pytest.approx(
-            dimension, abs=TIGHT
-        )
+        assert box_dimensions(levels, 1)[0] == pytest.approx(dimension, abs=TIGHT)
 
 
 def test_the_sierpinski_carpet_has_its_dimension():
     truth = np.log(8) / np.log(3)
     assert truth == pytest.approx(1.893, abs=1e-3)
-    found = textures.box_dimensions(carpet(5), 1, [1, 3, 9, 27])[0]
+    found = box_dimensions(carpet(5), 1, [1, 3, 9, 27])[0]
     assert found == pytest.approx(truth, abs=TIGHT)
-    by_halves = textures.box_dimensions(carpet(7), 1, [4, 8, 16, 32, 64])[0]
+    by_halves = box_dimensions(carpet(7), 1, [4, 8, 16, 32, 64])[0]
     assert by_halves == pytest.approx(truth, abs=0.05)
 
 
@@ -65,7 +71,7 @@ def test_the_sierpinski_carpet_has_its_dimension():
 def test_boxes_are_counted_one_by_one(seed, shape):
     levels = np.random.default_rng(seed).integers(0, 3, shape)
     sides = np.array([1, 2, 3])
-    for level, found in enumerate(textures.box_dimensions(levels, 3, sides)):
+    for level, found in enumerate(box_dimensions(levels, 3, sides)):
         boxes = [{*map(tuple, np.argwhere(levels == level) // s)} for s in sides]
         fit = np.polyfit(np.log(sides), np.log([len(box) for box in boxes]), 1)
         assert found == pytest.approx(-fit[0], abs=LOOSE)
@@ -73,9 +79,9 @@ def test_boxes_are_counted_one_by_one(seed, shape):
 
 def test_dimensions_of_levels_are_those_of_each_alone():
     levels = RNG.integers(-1, 4, (16, 16, 16))
-    together = textures.box_dimensions(levels, 6)
+    together = box_dimensions(levels, 6)
     for level in range(6):
-        alone = textures.box_dimensions(np.where(levels == level, 0, -1), 1)[0]
+        alone = box_dimensions(np.where(levels == level, 0, -1), 1)[0]
         assert together[level] == pytest.approx(alone, abs=TIGHT)
     assert together[4:].tolist() == [0, 0]
 
@@ -142,7 +148,7 @@ def test_measures_of_a_travelling_wave():
 
 
 def test_curvature_is_the_largest_eigenvalue():
-    found = textures.fractal_measures(CLIP)[4]
+    found = list(textures.fractal_measures(CLIP))[4]
     f_y, f_x = np.gradient(CLIP, axis=(1, 2))
     f_yy, f_yx = np.gradient(f_y, axis=(1, 2))
     f_xx = np.gradient(f_x, axis=2)
@@ -215,28 +221,19 @@ def test_edges_and_ranges_say_the_same():
 @pytest.mark.parametrize(
     "call, kind, message",
     [
-        (lambda: textures.fractal_measures(0 * CLIP), ValueError, "clip must vary, a constant"),
+        (lambda: textures.exponent_ranges([0 * CLIP]), ValueError, r"clips\[0\] must vary, a con"),
         (lambda: textures.exponent_ranges([CLIP, 0 * CLIP + 3]), ValueError, r"clips\[1\] must v"),
         (lambda: textures.exponent_ranges([]), ValueError, "clips must hold at least one clip"),
         (lambda: textures.exponent_ranges([CLIP[:8]]), ValueError, "at least 9 frames, rows and"),
         (lambda: textures.fractal_spectrum(CLIP[0], 0), ValueError, r"clip must have shape \(n_f"),
         (lambda: textures.fractal_spectrum(CLIP, np.zeros((4, 5, 2))), ValueError, "must ascend"),
         (lambda: textures.fractal_spectrum(CLIP, [1, 2]), ValueError, "ranges must have shape"),
-        (lambda: textures.fractal_exponents(-CLIP), ValueError, "measure must be >= 0, got -"),
-        (lambda: textures.fractal_exponents(CLIP, 4), ValueError, r"part must be in 0\.\.3, got 4"),
-        (lambda: textures.fractal_exponents(CLIP, radii=(2, 1)), ValueError, "radii must be two"),
         (lambda: textures.exponent_ranges([CLIP], radii=None), TypeError, "radii must be two"),
         (lambda: textures.exponent_ranges(0.5), TypeError, "clips must be a sequence of clips"),
         (lambda: textures.exponent_ranges(iter([CLIP])), TypeError, "clips must be a sequence of"),
         (lambda: textures.exponent_ranges([CLIP], radii=b"ab"), TypeError, "radii must be two"),
         (lambda: textures.fractal_spectrum(CLIP, [1], radii={"a"}), TypeError, "radii must be"),
-        (lambda: textures.box_dimensions(CLIP, 2), ValueError, "levels must be integers"),
-        (lambda: textures.box_dimensions(np.ma.masked_equal(carpet(2), 0), 1), ValueError,
-         "levels must have no masked entries"),
-        (lambda: textures.box_dimensions([[1], [1, 2]], 1), ValueError, "levels must be integers"),
-        (lambda: textures.box_dimensions(carpet(2), 63), ValueError, r"in 1\.\.62, got 63"),
-        (lambda: textures.box_dimensions(carpet(2), 1, [3]), ValueError, "sides must be two"),
-        (lambda: textures.fractal_measures(CLIP * np.nan), ValueError, "clip must be finite"),
+        (lambda: textures.exponent_ranges([CLIP * np.nan]), ValueError, r"clips\[0\] must be fini"),
     ],
 )  # fmt: skip
 def test_wrong_clips_are_refused(call, kind, message):
@@ -411,7 +408,7 @@ def test_wrong_problems_are_refused(options, kind, message):
 
 def test_measures_of_a_clip_at_the_end_of_float64_are_finite():
     clip = np.random.default_rng(0).random((9, 9, 9)) * 1e-320
-    assert np.isfinite(textures.fractal_measures(clip)).all()
+    assert np.isfinite(list(textures.fractal_measures(clip))).all()
 
 
 def test_ranges_of_clips_span_those_of_each():

@@ -151,8 +151,7 @@ CASES = {
         dynamics.observability_angles(SYSTEMS, SYSTEMS[2:]),
     ],
     "tensors": lambda: [
-        tensors.tensor_correlations(CLIPS, p=2),
-        tensors.tensor_correlations(CLIPS, CLIPS[2:], p=2),
+        tensors.tensor_correlations(tensors.tensor_parts(CLIPS, 2, tensors.MODES)),
         tensors.product_distances(tensors.mode_bases(CLIPS, 2)),
     ],
     "subspaces": lambda: [

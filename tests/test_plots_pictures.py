@@ -36,9 +36,6 @@ DRAW = {  # each picture on ordinary data
     ),
     "gram": lambda **kw: plots.plot_gram(projection_kernel(X), CLASSES, **kw),
     "confusion": lambda **kw: plots.plot_confusion(CLASSES, CLASSES[::-1], **kw),
-    "answers": lambda **kw: plots.plot_answers(
-        np.eye(12)[:, None], CLASSES, CLASSES[::-1], **kw
-    ),
     "sheet": lambda **kw: plots.plot_sheet(
         [[(np.eye(4), "a"), None, (np.eye(5), "b\nc")]] * 3, note="d", **kw
     ),
@@ -382,29 +379,6 @@ def test_points_of_the_map_that_coincide_are_seen_as_rings():
     ]
 
 
-def test_answers_are_written_under_frames_of_any_size():
-    frames = [np.zeros((4, 9)), np.ones((20, 3), np.uint8), np.eye(5)]
-    ax = plots.plot_answers(frames, ["a", 2, "c"], ["a", 3, "d"], names=["x", "y", "z"])
-    assert [t.get_text() for t in ax.texts] == ["a\nx", "2, not 3\ny", "c, not d\nz"]
-    for image, frame in zip(ax.images, frames):
-        np.testing.assert_array_equal(image.get_array(), frame)
-        left, right, bottom, top = image.get_extent()
-        assert (bottom - top) / (right - left) == pytest.approx(
-            len(frame) / len(frame[0])
-        )
-
-
-def test_a_sheet_of_one_answer_has_room_for_its_words():
-    ax = plots.plot_answers(
-        np.zeros((1, 8, 8)), ["3"], ["9"], names=["3/7.npy (2 times)"]
-    )
-    ax.set_title("nearest subspace in a kernel's space, digits")
-    ax.figure.canvas.draw()
-    for text in (ax.title, ax.xaxis.label, *ax.texts):
-        box = text.get_window_extent()
-        assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width
-
-
 def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
     long = "a name that is much too long for its place"
     rows = [
@@ -504,14 +478,6 @@ WRONG = [
     (
         lambda: plots.plot_confusion(np.eye(2) / 2, "ab"),
         "truth must be a matrix of counts",
-    ),
-    (
-        lambda: plots.plot_answers([], [], []),
-        "frames must hold at least one image, got none",
-    ),
-    (
-        lambda: plots.plot_answers([np.ones(3)], ["a"], ["b"]),
-        r"frames\[0\] must have shape \(height, width\), got \(3,\)",
     ),
     (
         lambda: plots.plot_sheet([[], [None]]),
@@ -627,29 +593,6 @@ WRONG_TYPES = [
 def test_bad_input_leaves_no_figure(error, draw, match):
     with pytest.raises(error, match=match):
         draw()
-    assert not plt.get_fignums()
-
-
-def test_reliability_shows_the_share_of_right_answers_of_each_bin():
-    confidence = np.repeat([0.55, 0.95], [10, 20])
-    right = np.arange(30) % 2 == 0
-    right[10:] = np.arange(20) < 19
-    ax = plots.plot_reliability(confidence, right)
-    points = ax.collections[-1].get_offsets()
-    np.testing.assert_allclose(points, [[0.55, 0.5], [0.95, 0.95]])
-    bars = np.ptp(ax.containers[0].lines[2][0].get_segments(), axis=1)[:, 1] / 2
-    np.testing.assert_allclose(
-        bars, [2 * np.sqrt(0.25 / 10), 2 * np.sqrt(0.95 * 0.05 / 20)]
-    )
-    plt.close("all")
-    with pytest.raises(ValueError, match=r"right must have shape \(30,\)"):
-        plots.plot_reliability(confidence, right[1:])
-    with pytest.raises(
-        ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"
-    ):
-        plots.plot_reliability([0.55, 2.0], [True, False])
-    with pytest.raises(ValueError, match="right must be true or false, 0 or 1, got"):
-        plots.plot_reliability([0.55, 0.6], [1.0, 2.0])
     assert not plt.get_fignums()
 
 

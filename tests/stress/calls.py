@@ -357,7 +357,6 @@ def known_values():
         },
         "paths": [["clip.npy", "clip.npy"]],
         "pixels_per_cell": [(4, 4)],
-        "plot_answers.frames": [list(images[:5])],
         "plot_sheet.rows": [[[(images[0], "a"), None, (images[1], "b")]]],
         "predict": [constant_prediction],
         "predicted": [labels[::-1]],

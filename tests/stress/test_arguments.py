@@ -35,11 +35,8 @@ from problems import generators
 
 ROOT = Path(core.__file__).parent
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
-# What was not asked in time has no share; zeros have no exponent.
-MAY_BE_NAN = {
-    ("tuning.Search.choose", "choose.seconds"),
-    ("textures.fractal_exponents", "measure"),
-}
+# What was not asked in time has no share.
+MAY_BE_NAN = {("tuning.Search.choose", "choose.seconds")}
 HUGE = {"10**30", "10**400"}
 ENDLESS = {"n_epochs"}  # what is asked for with HUGE of them may be done
 # constants of the code that calls it
