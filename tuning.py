@@ -30,7 +30,6 @@ __all__ = [
     "nearest_predictions",
     "alike",
     "vote",
-    "corrected_t_test",
 ]
 
 # in standard errors of the difference: candidates within ALIKE count as equal; one that
@@ -710,76 +709,3 @@ def nearest_predictions(
     checks.shaped_array(K_dd, "K_dd", (len(index), len(index)))
     K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
     return {(): classes[index[K_xd.argmax(axis=1)]]}
-
-
-# --------------------------------------------------------------- differences and chance
-
-
-def corrected_t_test(
-    differences: ArrayLike, ratio: float, *, n_test: float | None = None
-) -> float:
-    """The p-value (two-sided) of the mean difference in accuracy of two methods.
-
-    differences (k,): of the accuracies on k splits of the same sets; the splits share
-    sets and are not independent. ratio: test sets over training sets. t = mean /
-    sqrt((1 / k + ratio) variance) with k - 1 degrees of freedom: the corrected
-    resampled t-test. Source: Nadeau and Bengio 2003.
-
-    n_test: the number of sets in a test part. With it, differences are of shares, in
-    [-1, 1], and the variance is at least |mean| / n_test. This floor assumes that two
-    equally good methods differ on a share |mean| of the sets or more, that each of
-    these sets favours either method with the same chance, and that sets are answered
-    independently of each other; for sets of one clip or group, which are not, the floor
-    is too low. Without n_test, a few equal differences have the p-value 0.
-
-    With few splits the p-value says little, however large the difference: see the last
-    example. grassmann-classify gives none for fewer than five.
-
-    >>> from grassmann_sc import tuning
-    >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)
-    0.199
-    >>> round(float(tuning.corrected_t_test([0.05, 0.05], ratio=1.0, n_test=20)), 3)  # one set
-    0.564
-    >>> round(tuning.corrected_t_test([0.45] * 3, ratio=1.0, n_test=20), 3)  # nine sets each time
-    0.122
-    """
-    from scipy.stats import t as student  # slow to import
-
-    differences = checks.shaped_array(differences, "differences", ("k",))
-    ratio = core.check_number(ratio, "ratio", above=0)
-    k = core.check_integer(len(differences), "the number of differences", 2)
-    mean = abs(differences.mean())
-    if mean <= TIED:
-        return 1.0
-    variance = differences.var(ddof=1)
-    if n_test is not None:
-        if np.abs(differences).max() > 1 + TIED:
-            raise ValueError(
-                "differences must be of shares, in [-1, 1], where n_test is given, "
-                f"got {differences}"
-            )
-        variance = max(variance, mean / core.check_number(n_test, "n_test", least=1))
-    if variance <= 0:
-        return 0.0
-    return float(2 * student.sf(mean / math.sqrt((1 / k + ratio) * variance), k - 1))
-
-
-def holm(p_values: ArrayLike) -> np.ndarray:
-    """p-values (m,) of m comparisons, adjusted by Holm's correction, (m,).
-
-    If methods that do not differ are compared, the chance that any of their adjusted
-    p-values is below alpha is at most alpha. In ascending order the i-th is max over j
-    <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
-
-    >>> from grassmann_sc import tuning
-    >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
-    [0.5, 0.5, 0.375]
-    """
-    p_values = checks.shaped_array(p_values, "p_values", ("n",))
-    if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
-        raise ValueError(
-            f"p_values must be a list of numbers in [0, 1], got {p_values}"
-        )
-    order = p_values.argsort(kind="stable")
-    rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
-    return rising.clip(max=1)[order.argsort()].astype(p_values.dtype, copy=False)

@@ -10,9 +10,10 @@ import numpy as np
 from grassmann_classify.rows import most_telling
 from grassmann_classify.splits import FORMULA
 from grassmann_classify.words import TERMS, in_words, meaning, plural, short
-from grassmann_sc import checks, tuning
+from grassmann_sc import checks
 
 FEWEST_SPLITS = 5  # no p-values with fewer
+ROUNDING = 1e-12  # differences of shares below it are rounding errors
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
 SECONDS = (
     "seconds: of one split, in the mean, to choose all settings, to learn, to answer"
@@ -250,16 +251,49 @@ def compared(results, pairs):
         return Comparison(first, points, None, None, why)
     n_test = np.mean([len(test) for _, test in pairs])
     ratio = np.mean([len(test) / len(train) for train, test in pairs])
-    p_values = tuning.holm(
-        [
-            tuning.corrected_t_test(lost, ratio, n_test=n_test)
-            for lost in behind.values()
-        ]
+    p_values = holm(
+        np.array([corrected_t_test(lost, ratio, n_test) for lost in behind.values()])
     )
     test = (
         f"{_name_of_test(pairs)}; Holm's correction over {plural(len(behind), 'row')}"
     )
     return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
+
+
+def corrected_t_test(differences, ratio, n_test):
+    """The p-value (two-sided) of the mean difference in accuracy of two methods.
+
+    differences (k,): of the shares that are right on k splits of the same sets; the
+    splits share sets and are not independent. ratio: test sets over training sets. t =
+    mean / sqrt((1 / k + ratio) variance) with k - 1 degrees of freedom: the corrected
+    resampled t-test. Source: Nadeau and Bengio 2003.
+
+    n_test: the number of sets in a test part. The variance is at least |mean| / n_test.
+    This floor assumes that two equally good methods differ on a share |mean| of the
+    sets or more, that each of these sets favours either method with the same chance,
+    and that sets are answered independently of each other; for sets of one clip or
+    group, which are not, the floor is too low.
+    """
+    from scipy.stats import t as student  # slow to import
+
+    k = len(differences)
+    mean = abs(differences.mean())
+    if mean <= ROUNDING:
+        return 1.0
+    variance = max(differences.var(ddof=1), mean / n_test)
+    return float(2 * student.sf(mean / np.sqrt((1 / k + ratio) * variance), k - 1))
+
+
+def holm(p_values):
+    """p-values (m,) of m comparisons, adjusted by Holm's correction, (m,).
+
+    If methods that do not differ are compared, the chance that any of their adjusted
+    p-values is below alpha is at most alpha. In ascending order the i-th is max over j
+    <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
+    """
+    order = p_values.argsort(kind="stable")
+    rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
+    return rising.clip(max=1)[order.argsort()]
 
 
 def _name_of_test(pairs):

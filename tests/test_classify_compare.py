@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from grassmann_classify import compare, evaluation, inputs, rows
+from grassmann_classify import compare, evaluation, inputs, rows, tables
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
@@ -25,7 +25,7 @@ from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
 from grassmann_classify.tables import compared, natural_classes
 from grassmann_classify.words import short
-from grassmann_sc import subspaces, tuning
+from grassmann_sc import subspaces
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -226,9 +226,9 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
     """What the t-test is told is the number of test sets over that of training sets."""
     asked = []
     monkeypatch.setattr(
-        tuning,
+        tables,
         "corrected_t_test",
-        lambda differences, ratio, **options: asked.append(ratio) or 1.0,
+        lambda differences, ratio, n_test: asked.append(ratio) or 1.0,
     )
     pairs = [(np.arange(30), np.arange(30, 40))] * 6
     results = {

@@ -7,8 +7,10 @@ from collections import Counter
 from fractions import Fraction
 from types import SimpleNamespace
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 from scipy import stats
 
 from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
@@ -23,6 +25,8 @@ from grassmann_classify.tables import (
     choices,
     columns_of,
     compared,
+    corrected_t_test,
+    holm,
     meanings,
     natural_classes,
     notes_of,
@@ -563,3 +567,51 @@ def test_what_was_chosen_is_explained_where_it_was_chosen_alone(name):
     assert choices(other).notes == []
     for usual in ({"recipe": "plain"}, {"kernel": "linear"}):
         assert choices(results_of({"row": [90.0]}, chosen=usual)).notes == []
+
+
+# ----------------------------------------------------------------------------- chance
+
+
+def test_the_corrected_t_test_widens_the_plain_one():
+    differences = np.array([0.1, 0.2, 0.05, 0.15, 0.3])
+    plain = stats.ttest_1samp(differences, 0)
+    assert corrected_t_test(differences, 1e-12, 1e9) == pytest.approx(plain.pvalue)
+    t = plain.statistic * np.sqrt(0.2 / (0.2 + 0.5))
+    expected = 2 * stats.t.sf(t, 4)
+    assert corrected_t_test(-differences, 0.5, 1e9) == pytest.approx(expected)
+    assert corrected_t_test(np.zeros(3), 0.5, 10) == 1
+    assert corrected_t_test(np.full(4, 5.6e-17), 0.5, 10) == 1
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+@pytest.mark.parametrize("n_test", [10, 50])
+def test_one_set_in_every_split_is_no_news(k, n_test):
+    """The variance is at least that of equal methods that differ on so many sets."""
+    share = 1 / n_test
+    t = share / np.sqrt((1 / k + 1) * share / n_test)
+    p_value = corrected_t_test(np.full(k, share), 1.0, n_test)
+    assert p_value == pytest.approx(2 * stats.t.sf(t, k - 1))
+    assert p_value > 0.3
+
+
+def test_the_floor_of_the_variance_is_felt_below_it_alone():
+    spread = np.array([0.3, -0.2, 0.1, 0.25, 0.0])
+    free = corrected_t_test(spread, 0.5, 1e9)
+    assert corrected_t_test(spread, 0.5, 50) == free
+    assert corrected_t_test(spread, 0.5, 1) > free
+    # all against none
+    assert corrected_t_test(np.ones(5), 0.5, 50) < 0.01
+    assert corrected_t_test(np.ones(5), 0.5, 1) > 0.2  # five sets are few
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_rejects_what_the_procedure_step_by_step_rejects(p_values):
+    adjusted = holm(np.array(p_values))
+    order = np.argsort(p_values, kind="stable")
+    for alpha in (0.01, 0.05, 0.5, *adjusted * (1 - 1e-9), *adjusted * (1 + 1e-9)):
+        rejected = set()
+        for step, i in enumerate(order):
+            if p_values[i] * (len(order) - step) > alpha:
+                break
+            rejected.add(i)
+        assert rejected == set(np.flatnonzero(adjusted <= alpha)) or alpha >= 1

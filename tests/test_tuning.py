@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -598,53 +597,6 @@ def test_neighbours_are_candidates_whose_names_differ_in_p_alone():
     assert choose(names, table).gram == ("hog", "linear", 2)
 
 
-def test_corrected_t_test_widens_the_plain_one():
-    differences = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
-    plain = scipy.stats.ttest_1samp(differences, 0)
-    assert tuning.corrected_t_test(differences, 1e-12) == pytest.approx(plain.pvalue)
-    t = plain.statistic * np.sqrt(0.2 / (0.2 + 0.5))
-    assert tuning.corrected_t_test(-differences, 0.5) == pytest.approx(
-        2 * scipy.stats.t.sf(t, 4)
-    )
-    assert tuning.corrected_t_test(np.zeros(3), 0.5) == 1
-    assert tuning.corrected_t_test(np.ones(3), 0.5) == 0
-    assert tuning.corrected_t_test([5.6e-17] * 4, 0.5) == 1
-
-
-@pytest.mark.parametrize("k", [2, 5, 10])
-@pytest.mark.parametrize("n_test", [10, 50])
-def test_one_set_in_every_split_is_no_news(k, n_test):
-    """The variance is at least that of equal methods that differ on so many sets."""
-    share = 1 / n_test
-    t = share / np.sqrt((1 / k + 1) * share / n_test)
-    found = tuning.corrected_t_test(np.full(k, share), 1.0, n_test=n_test)
-    assert found == pytest.approx(2 * scipy.stats.t.sf(t, k - 1))
-    assert found > 0.3
-
-
-def test_the_floor_of_the_variance_is_felt_below_it_alone():
-    spread = np.array([0.3, -0.2, 0.1, 0.25, 0.0])
-    free = tuning.corrected_t_test(spread, 0.5)
-    assert tuning.corrected_t_test(spread, 0.5, n_test=50) == free
-    assert tuning.corrected_t_test(spread, 0.5, n_test=1) > free
-    # all against none
-    assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=50) < 0.01
-    assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=1) > 0.2  # five sets are few
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_rejects_what_the_procedure_step_by_step_rejects(p_values):
-    adjusted = tuning.holm(p_values)
-    order = np.argsort(p_values, kind="stable")
-    for alpha in (0.01, 0.05, 0.5, *adjusted * (1 - 1e-9), *adjusted * (1 + 1e-9)):
-        rejected = set()
-        for step, i in enumerate(order):
-            if p_values[i] * (len(order) - step) > alpha:
-                break
-            rejected.add(i)
-        assert rejected == set(np.flatnonzero(adjusted <= alpha)) or alpha >= 1
-
-
 def nothing(K_dd, K_xd, y):
     return {}
 
@@ -691,10 +643,6 @@ def nothing(K_dd, K_xd, y):
             lambda: tuning.vote([["a"], ["b"]], [0, 0]),
             "weights must be 2 numbers >= 0, .* all 0",
         ),
-        (
-            lambda: tuning.corrected_t_test([1.0, 2], 0.5, n_test=10),
-            r"differences must be of shares, in \[-1, 1\], where n_test is given, got",
-        ),
         (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\), both >= 1"),
         (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
         (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
@@ -719,11 +667,6 @@ def nothing(K_dd, K_xd, y):
             "grams must be a dict of at least one {.kernel, p.: K}, got {0: ",
         ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
-        (
-            lambda: tuning.corrected_t_test([1.0], 0.5),
-            "number of differences must be >= 2, got 1",
-        ),
-        (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),
     ],
 )
 def test_bad_input_is_named(call, message):
