@@ -914,16 +914,14 @@ def lbp(
     n_points: int = 8,
     radius: float = 1,
     grid: tuple[int, int] = (1, 1),
-    method: str = "nri_uniform",
 ) -> np.ndarray:
-    """Histograms of local binary patterns over a grid of cells of each frame.
+    """Return histograms of local binary patterns over a grid of cells of each frame.
 
     The patterns are scikit-image's. (n_frames, rows columns bins); each cell's
     histogram sums to 1; cells in reading order. Pixels nearer than the radius to the
-    border are left out, because some of their neighbours do not exist. method
-    "nri_uniform": n_points (n_points - 1) + 3 bins, 59 for 8 points; "uniform":
-    n_points + 2; "default", "ror": 2^n_points. Points between pixels are interpolated,
-    so that patterns withstand a linear rise of the grey levels; with n_points=4,
+    border are left out, because some of their neighbours do not exist. The patterns are
+    the uniform ones, n_points (n_points - 1) + 3 bins with that of all others, 59 for 8
+    points. Points between pixels are interpolated, so that patterns withstand a linear rise of the grey levels; with n_points=4,
     radius=1 none is, and any strict rise leaves them alone. Source: Ojala et al. 2002.
 
     >>> import numpy as np
@@ -936,12 +934,8 @@ def lbp(
     feature = checks.import_extra(
         "skimage.feature", "local_binary_pattern needs scikit-image", "scikit-image"
     )
-    core.check_choice(method, "method", "nri_uniform", "uniform", "default", "ror")
     n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
-    n_bins = {
-        "nri_uniform": n_points * (n_points - 1) + 3,
-        "uniform": n_points + 2,
-    }.get(method, 2**n_points)
+    n_bins = n_points * (n_points - 1) + 3
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
@@ -959,7 +953,7 @@ def lbp(
         for frame in frames:
             # scikit-image writes no memory map, but asks that it could
             patterns = feature.local_binary_pattern(
-                np.array(frame), n_points, radius, method
+                np.array(frame), n_points, radius, "nri_uniform"
             ).astype(int)
             patterns = patterns[border : height - border, border : width - border]
             histograms.append(

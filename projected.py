@@ -41,6 +41,7 @@ from grassmann_sc import checks
 __all__ = ["projected_codes", "projected_losses"]
 
 EPS = np.finfo(np.float64).eps
+LEAST_GAP = 1e-3  # of eigenvalues q and q + 1, over the largest |s|
 NEAR = 2.0  # a gap of at most so many times the least counts as closed
 FAR = 4.0  # a step is at most so many times as long as the code
 # curvature, relative to the largest, below which a direction counts as flat
@@ -60,13 +61,11 @@ def projected_codes(
     *,
     positive: bool = False,
     n_neighbors: int | None = None,
-    init: core.Codes | None = None,
-    least_gap: float = 1e-3,
     tol: float = 1e-9,
     max_iter: int = 500,
     return_info: bool = False,
 ) -> np.ndarray | ProjectedCodes:
-    """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q).
+    """Return projected codes (n, N) of X (n, d, p) over atoms D (N, d, q), Eq. 22.
 
     1^T y = 1, lam >= 0. min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to
     sum_j y_j = 1, where Proj gives the closest projector of rank q. positive: y >= 0;
@@ -75,14 +74,13 @@ def projected_codes(
 
     The problem is not convex. Newton steps on an active set of atoms, with a line
     search, never raise the cost; they start from the code of gSC with this lambda,
-    scaled to sum 1, from that of gLC with n_neighbors (default: 5, or N if less), from
-    the nearest atom, and from init (n, N) if it is given; the best end is the code, of
-    equals the first. So the cost is at most that of each start, but it may be that of a
+    scaled to sum 1, from that of gLC with n_neighbors (default: 5, or N if less), and
+    from the nearest atom; the best end is the code, of equals the first. So the cost is at most that of each start, but it may be that of a
     local minimum. Every query goes through the same operations whatever the others are:
     its code is the same alone and in any batch. With lam = 0 there may be no minimum,
     only codes that grow for ever.
 
-    least_gap: s_q - s_{q+1}, over the largest |s|, never falls below it, in (0, 0.5]; a
+    The gap s_q - s_{q+1}, over the largest |s|, never falls below LEAST_GAP = 1e-3; a
     start of a smaller gap, or of a sum <= 0, is left out (with positive, negative
     entries become 0 first). A descent that comes within twice the least gap ends there:
     on the other side of a tie the point is another one, and the code says little. A
@@ -107,13 +105,9 @@ def projected_codes(
     n_neighbors = core.check_integer(
         min(5, N) if n_neighbors is None else n_neighbors, "n_neighbors", 1, N
     )
-    first = (
-        None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
-    )
     rules = _Rules(
         lam,
         core.check_flag(positive, "positive"),
-        core.check_number(least_gap, "least_gap", above=0, most=0.5),
         core.check_number(tol, "tol", above=0) * (1 + lam),
         core.check_integer(max_iter, "max_iter", 1),
     )
@@ -125,8 +119,7 @@ def projected_codes(
     K_dd = core.bases_gram(D.astype(np.float64, copy=False))
     for tile in core.query_tiles(n, N):
         K_xd = _grams_one_by_one(X[tile], atoms)
-        given = [] if first is None else [first[tile]]
-        starts = _starts(K_xd, p, K_dd, rules, n_neighbors, given)
+        starts = _starts(K_xd, p, K_dd, rules, n_neighbors)
 
         def solve(block):
             for i in range(block.start, block.stop):
@@ -142,15 +135,12 @@ def projected_codes(
     return ProjectedCodes(codes, cost, violation, gap, n_iter) if return_info else codes
 
 
-def projected_losses(
-    codes: core.Codes, X: ArrayLike, D: ArrayLike, *, return_gradient: bool = False
-) -> np.ndarray | tuple:
-    """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
+def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike) -> np.ndarray:
+    """Return ||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
 
     X has shape (n, d, p), D (N, d, q). For codes of any sum: only their direction
-    matters. return_gradient: (losses, gradient (n, N)) with respect to the codes. A
-    warning where eigenvalues q and q + 1 tie and the point is not unique, as for a zero
-    code; ValueError if a gradient is asked for there.
+    matters. A warning where eigenvalues q and q + 1 tie and the point is not unique, as
+    for a zero code. ValueError if shapes do not fit.
 
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -159,11 +149,9 @@ def projected_losses(
     """
     X, D = core.check_queries_and_atoms(X, D)
     codes = core.dense_codes(core.check_codes(codes, len(X), len(D), "codes"))
-    return_gradient = core.check_flag(return_gradient, "return_gradient")
     atoms = _rows_of_atoms(D)
     losses = np.empty(len(X))
     tied = np.zeros(len(X), bool)
-    gradient = np.empty(codes.shape) if return_gradient else None
 
     def fill(rows):
         for i in range(rows.start, rows.stop):
@@ -172,25 +160,18 @@ def projected_losses(
             point = _point(frame, codes[i, active].astype(np.float64))
             losses[i] = point.loss
             tied[i] = point.tied
-            if return_gradient and not point.tied:
-                gradient[i] = _gradient_of_all(frame, point, atoms)
 
     core.run_blocks(fill, len(X), 4)
-    if return_gradient and tied.any():
-        raise ValueError(
-            "codes must have a gap between eigenvalues q and q + 1 of sum_j y_j D_j^ "
-            f"for a gradient, got a tie at index {int(tied.argmax())}"
-        )
     core.warn_ties(int(tied.sum()), "projected_losses: point")
-    return (losses, gradient) if return_gradient else losses
+    return losses
 
 
 def _warn_of_ends(violation, gap, rules):
-    closed = gap <= NEAR * rules.least_gap
+    closed = gap <= NEAR * LEAST_GAP
     if closed.any():
         core.warn(
             f"the gap of eigenvalues q and q + 1 closed in {int(closed.sum())} of "
-            f"{len(gap)} projected codes, to {NEAR * rules.least_gap:.2g} or less: their "
+            f"{len(gap)} projected codes, to {NEAR * LEAST_GAP:.2g} or less: their "
             "points turn with the smallest changes of the code"
         )
     late = ~closed & ~(violation <= rules.tol)
@@ -205,7 +186,7 @@ def _warn_of_ends(violation, gap, rules):
 # ------------------------------------------------------------------------------- starts
 
 
-_Rules = namedtuple("_Rules", "lam positive least_gap tol max_iter")
+_Rules = namedtuple("_Rules", "lam positive tol max_iter")
 
 
 def _grams_one_by_one(X, atoms):
@@ -225,8 +206,8 @@ def _grams_one_by_one(X, atoms):
     return np.stack(core.run_blocks(of_query, len(X), 1))
 
 
-def _starts(K_xd, p, K_dd, rules, n_neighbors, given):
-    """Codes (n, N) to start from, the given ones among them.
+def _starts(K_xd, p, K_dd, rules, n_neighbors):
+    """Codes (n, N) to start from.
 
     Arrays whose rows sum to 1, or are NaN where there is none.
     """
@@ -236,7 +217,7 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, given):
     local = core.local_coding(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
-        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p), *given]
+        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p)]
     return [nearest, *(_with_sum_one(codes, rules.positive) for codes in others)]
 
 
@@ -367,7 +348,7 @@ def _descent(x, atoms, start, rules):
     y = start[active]
     frame = _frame(x, atoms, active)
     point = _point(frame, y)
-    if point.gap < rules.least_gap:
+    if point.gap < LEAST_GAP:
         return None
     state = _State(active, np.sign(y), y, frame, point, _cost(point, y, rules))
     n_iter = 0
@@ -381,7 +362,7 @@ def _descent(x, atoms, start, rules):
         stalled = 0 if state.cost < before else stalled + 1
         before = min(before, state.cost)
         ended = worst <= rules.tol or n_iter >= rules.max_iter or stalled > 3
-        if ended or _is_closed(state.point, rules):
+        if ended or _is_closed(state.point):
             code = np.zeros(len(start))
             code[state.active] = state.y / state.y.sum()
             return _End(code, state.cost, worst, state.point.gap, n_iter)
@@ -390,15 +371,11 @@ def _descent(x, atoms, start, rules):
 
 
 def _cost(point, y, rules):
-    return (
-        np.inf
-        if point.gap < rules.least_gap
-        else point.loss + rules.lam * np.abs(y).sum()
-    )
+    return np.inf if point.gap < LEAST_GAP else point.loss + rules.lam * np.abs(y).sum()
 
 
-def _is_closed(point, rules):
-    return point.gap <= NEAR * rules.least_gap
+def _is_closed(point):
+    return point.gap <= NEAR * LEAST_GAP
 
 
 def _violations(state, atoms, rules):
@@ -455,7 +432,7 @@ def _newton_on_active(state, rules, max_steps):
         if after is None:
             break
         state = after
-        if _is_closed(state.point, rules):
+        if _is_closed(state.point):
             break
     return _keep(state, state.y != 0), n_steps
 

@@ -44,6 +44,7 @@ BLOCKS = 16  # into which at least an array is cut, if each keeps LEAST subspace
 # the same to be coded: workers share many more evenly, and nothing is kept for each
 CODED = 64
 LEAST = 256
+CLIPS = 64  # of files, in a block
 DRAWN_FROM = 64  # blocks that first atoms are drawn from
 DRAWN = 10  # samples for each first atom
 PATIENCE = 5  # seconds between looks whether the scheduler is there
@@ -476,21 +477,12 @@ def _drawn_from(block, where, count, seed):
 # --------------------------------------------------------------------------- from files
 
 
-def from_paths(
-    paths: Iterable[str | os.PathLike],
-    p: int,
-    *,
-    basis: Callable | None = None,
-    center: bool = False,
-    block_size: int = 64,
-) -> dask.array.Array:
-    """A Dask array (n, d, p) of the subspaces of n clips.
+def from_paths(paths: Iterable[str | os.PathLike], p: int) -> dask.array.Array:
+    """Return a Dask array (n, d, p) of the subspaces of n clips.
 
-    Workers read and reduce clips as needed.
-    basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
-    subspaces.from_image_set, which center is handed to. The first clip is read at once,
-    for d.
-    block_size: clips in a block. ValueError names the clip that fails.
+    Workers read and reduce clips as needed, CLIPS = 64 in a block, by
+    frames.read_frames and subspaces.from_image_set. The first clip is read at once, for
+    d. ValueError names the clip that fails.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -507,34 +499,23 @@ def from_paths(
     if not paths:
         raise ValueError("paths must hold at least one path, got none")
     p = core.check_integer(p, "p", 1)
-    block_size = core.check_integer(block_size, "block_size", 1)
-    if basis is None:
-        basis = functools.partial(
-            _basis_of_clip, p=p, center=core.check_flag(center, "center")
-        )
-    first = _bases_of_clips([paths[0]], basis, None)
+    first = _bases_of_clips([paths[0]], p, None)
     shape = first.shape[1:]
-    if shape[1] != p:
-        raise ValueError(f"basis must give bases (d, {p}), got {shape} of {paths[0]}")
     read = _dask().delayed(_bases_of_clips, pure=False)
-    some = [paths[i : i + block_size] for i in range(0, len(paths), block_size)]
+    some = [paths[i : i + CLIPS] for i in range(0, len(paths), CLIPS)]
     return _joined(
-        [read(few, basis, shape) for few in some], map(len, some), shape, first.dtype
+        [read(few, p, shape) for few in some], map(len, some), shape, first.dtype
     )
 
 
-def _basis_of_clip(path, p, center):
+def _bases_of_clips(paths, p, shape):
+    """Bases (n, d, p) of clips, of that shape (d, p) if it is known."""
     from grassmann_sc import frames, subspaces
 
-    return subspaces.from_image_set(frames.read_frames(path), p, center=center)
-
-
-def _bases_of_clips(paths, basis, shape):
-    """Bases (n, d, p) of clips, of that shape (d, p) if it is known."""
     bases = []
     for path in paths:
         try:
-            bases.append(core.real_array(basis(path), "basis(path)"))
+            bases.append(subspaces.from_image_set(frames.read_frames(path), p))
         except Exception as error:  # whatever a reader raises
             raise ValueError(f"paths: {path} has no subspace: {error}") from error
         if shape not in (None, bases[-1].shape):
@@ -542,7 +523,7 @@ def _bases_of_clips(paths, basis, shape):
                 f"{path} has a basis of shape {bases[-1].shape}, and the first clip "
                 f"one of {shape}"
             )
-    return core.check_bases(np.stack(bases), "basis(path)")
+    return np.stack(bases)
 
 
 # -------------------------------------------------------------------------- blocks of X

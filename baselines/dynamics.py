@@ -28,11 +28,12 @@ __all__ = [
     "observability_angles",
     "compress",
     "recover",
-    "decibels",
 ]
 
 Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
+COMMON = 0, 0  # seeds of the camera
+INNOVATIONS = 0, 1
 EPS = np.finfo(np.float64).eps
 COMPLEX_AT_A_TIME = 2**20  # numbers of cross Gramians, or of matrices C of pairs
 RIGHT = 1e-12  # cosines below are those of right angles
@@ -47,6 +48,7 @@ ROUGHLY = 1e-2
 # a step that lowers the residual by less than this share ends a recovery
 STALLED = 1e-3
 DONE = 1e-12
+N_ITER = 20  # of a recovery at most
 
 
 # ----------------------------------------------------------------- distances of systems
@@ -286,19 +288,17 @@ def _mirrored(values, X, Y):
 # ------------------------------------------------------------- compressive measurements
 
 
-Measurements = namedtuple("Measurements", "common innovations shape seed")
+Measurements = namedtuple("Measurements", "common innovations shape")
 
 
-def compress(
-    frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0
-) -> Measurements:
-    """What a compressive camera sees of a clip (n_frames, height, width): Measurements.
+def compress(frames: ArrayLike, n_common: int, n_innovations: int) -> Measurements:
+    """Return what a compressive camera sees of a clip (n_frames, height, width).
 
     common (n_frames, n_common): products of each frame with the same random vectors;
     innovations (n_frames, n_innovations): with vectors that are new for each frame.
     They are rows, drawn at random, of an orthonormal DCT of the pixels under random
-    signs, scaled by sqrt(d / m), so that norms are kept on average; the camera is known
-    by its seed. n_common, n_innovations >= 2, in 1..d: the compression is d / (n_common
+    signs, scaled by sqrt(d / m), so that norms are kept on average; the camera is
+    always the same. n_common, n_innovations >= 2, in 1..d: the compression is d / (n_common
     + n_innovations). Source: Sankaranarayanan et al., ECCV 2010, whose camera takes
     noiselets.
 
@@ -313,12 +313,10 @@ def compress(
     n, d = rows.shape
     n_common = core.check_integer(n_common, "n_common", 1, d)
     n_innovations = core.check_integer(n_innovations, "n_innovations", 2, d)
-    seed = core.check_integer(seed, "seed", 0)
     return Measurements(
-        _Camera(1, d, n_common, [seed, 0]).measure(rows),
-        _Camera(n, d, n_innovations, [seed, 1]).measure(rows),
+        _Camera(1, d, n_common, COMMON).measure(rows),
+        _Camera(n, d, n_innovations, INNOVATIONS).measure(rows),
         clip.shape[1:],
-        seed,
     )
 
 
@@ -353,32 +351,26 @@ Recovery = namedtuple("Recovery", "A C states frames residual n_iter")
 
 
 def recover(
-    measurements: Measurements,
-    n_states: int,
-    n_coefficients: int | None = None,
-    *,
-    n_blocks: int = 1,
-    n_iter: int = 20,
+    measurements: Measurements, n_states: int, n_coefficients: int | None = None
 ) -> Recovery:
-    """The linear dynamical system behind Measurements, as Recovery: f(t) ~ C x(t).
+    """Return the linear dynamical system behind Measurements: f(t) ~ C x(t).
 
-    The states x(t) are the leading right singular vectors of the block Hankel matrix,
-    n_blocks high, of the common measurements, orthonormal over time: the system's own
-    but for a change of basis. The last n_blocks - 1 follow by A, which is fitted to the
-    others by least squares. Then C, whose columns have the same n_coefficients, and no
+    The states x(t) are the leading right singular vectors of the common measurements,
+    orthonormal over time: the system's own but for a change of basis. A is fitted to
+    them by least squares. Then C, whose columns have the same n_coefficients, and no
     other, nonzero coefficients of the DCT of a frame, from z(t) = Phi(t) C x(t) by
     CoSaMP on rows: the 2 n_coefficients rows that agree most with the residual join the
     support, least squares solve for C on it, the largest rows stay; until the residual
-    falls no more, or n_iter times.
+    falls no more, or 20 times.
 
-    n_states needs n_common n_blocks >= n_states and n_frames >= n_states + n_blocks.
-    n_coefficients: None for as many as leave two measurements to each number on the
-    enlarged support; ValueError where measurements are fewer than such numbers.
+    n_states needs n_common >= n_states and n_frames > n_states. n_coefficients: None
+    for as many as leave two measurements to each number on the enlarged support;
+    ValueError where measurements are fewer than such numbers.
 
     Recovery: A (s, s), C (d, s), states (n_frames, s), frames (n_frames, height,
     width), the recovered clip; residual, in [0, 1] and beyond, the relative error at a
     tenth of the innovation measurements, which the recovery does not see: where
-    compression is hopeless it is near 1 (a warning above 0.7); n_iter. Source:
+    compression is hopeless it is near 1, above HOPELESS = 0.7; n_iter. Source:
     Sankaranarayanan et al., ECCV 2010.
 
     >>> import numpy as np
@@ -388,27 +380,14 @@ def recover(
     >>> found.A.round(6), bool(found.residual < 1e-9)
     (array([[0.9]]), True)
     """
-    found = recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter)
-    if found.residual > HOPELESS:
-        core.warn(
-            f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
-            "of the measurements held out is unexplained"
-        )
-    return found
-
-
-def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
-    """recover without its warning, for many clips."""
     measurements = _check_measurements(measurements)
-    common, innovations, *_ = measurements
+    common, innovations, _ = measurements
     n, m = innovations.shape
     d = measurements.shape[0] * measurements.shape[1]
-    n_blocks = core.check_integer(n_blocks, "n_blocks", 1, n)
-    most = max(min(common.shape[1] * n_blocks, n - n_blocks), 0)
+    most = max(min(common.shape[1], n - 1), 0)
     s = core.check_integer(n_states, "n_states", 1, most)
-    n_iter = core.check_integer(n_iter, "n_iter", 1)
-    held = max(1, m // HELD_OUT)
-    numbers = n * (m - held) + s * common.shape[1]
+    n_judged = max(1, m // HELD_OUT)
+    numbers = n * (m - n_judged) + s * common.shape[1]
     usual = min(max(1, numbers // (6 * s)), d)
     K = core.check_integer(
         usual if n_coefficients is None else n_coefficients, "n_coefficients", 1, d
@@ -418,13 +397,13 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
             "measurements must be at least n_states min(3 n_coefficients, d) = "
             f"{s * min(3 * K, d)} to tell C, got {numbers}: too strong a compression"
         )
-    A, X = _states(common, s, n_blocks)
-    problem = _SeenSystem(measurements, X, m - held)
-    S, steps = _cosamp(problem, K, n_iter)
+    A, X = _states(common, s)
+    problem = _SeenSystem(measurements, X, m - n_judged)
+    S, steps = _cosamp(problem, K)
     C = problem.pixels(S).reshape(s, d).T  # (d, s)
     frames = X @ C.T
-    missed = (problem.innovations.measure(frames) - innovations)[:, m - held :]
-    signal = max(np.linalg.norm(innovations[:, m - held :]), 1e-300)
+    missed = (problem.innovations.measure(frames) - innovations)[:, m - n_judged :]
+    signal = max(np.linalg.norm(innovations[:, m - n_judged :]), 1e-300)
     return Recovery(
         A,
         C,
@@ -435,49 +414,17 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     )
 
 
-def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
-    """Signal-to-noise ratio of recovered frames R, in dB.
-
-    10 log10(||F||^2 / ||F - R||^2); infinity where they are equal.
-
-    >>> from grassmann_sc.baselines import dynamics
-    >>> round(dynamics.decibels([10.0], [9.0]), 6)
-    20.0
-    """
-    F = core.finite_array(frames, "frames").astype(np.float64)
-    R = checks.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
-    if not F.any():
-        raise ValueError("frames must hold a signal, got only zeros")
-    half = F / 2 - R / 2  # the difference may overflow
-    if not half.any():
-        return math.inf
-    return 20 * (_log10_norm(F) - _log10_norm(half) - math.log10(2))
-
-
-def _log10_norm(A):
-    peak = core.max_abs(A)  # squares of shares do not overflow
-    return math.log10(np.linalg.norm(A / peak)) + math.log10(peak)
-
-
-def _states(common, s, n_blocks):
+def _states(common, s):
     """A (s, s), and orthonormal states (n, s) from common measurements (n, m)."""
-    n, m = common.shape
-    hankel = np.lib.stride_tricks.sliding_window_view(common.ravel(), n_blocks * m)[::m]
-    V, values, _ = np.linalg.svd(hankel, full_matrices=False)  # rows are windows
-    rank = int((values > 10 * max(hankel.shape) * EPS * values[0]).sum())
+    X, values, _ = np.linalg.svd(common, full_matrices=False)
+    rank = int((values > 10 * max(common.shape) * EPS * values[0]).sum())
     if rank < s:
         raise ValueError(
             f"measurements must hold n_states = {s} independent states, got {rank}: "
-            "the clip changes too little, or n_common n_blocks is too small"
+            "the clip changes too little, or n_common is too small"
         )
-    X = np.empty((n, s))
-    known = n - n_blocks + 1
-    X[:known] = V[:, :s]
-    B = np.linalg.lstsq(X[: known - 1], X[1:known], rcond=1e3 * EPS)[0]
-    for t in range(known, n):
-        X[t] = X[t - 1] @ B
-    Q, R = np.linalg.qr(X)
-    return scipy.linalg.solve_triangular(R, (R @ B).T, trans="T"), Q  # of states R^-T x
+    X = X[:, :s]
+    return np.linalg.lstsq(X[:-1], X[1:], rcond=1e3 * EPS)[0].T, X
 
 
 class _SeenSystem:
@@ -487,12 +434,12 @@ class _SeenSystem:
     """
 
     def __init__(self, measurements, X, m):
-        common, innovations, self.shape, seed = measurements
+        common, innovations, self.shape = measurements
         d = self.shape[0] * self.shape[1]
         self.X = X
         self.m = m
-        self.common = _Camera(1, d, common.shape[1], [seed, 0])
-        self.innovations = _Camera(len(X), d, innovations.shape[1], [seed, 1])
+        self.common = _Camera(1, d, common.shape[1], COMMON)
+        self.innovations = _Camera(len(X), d, innovations.shape[1], INNOVATIONS)
         # of common measurements only C^T Phi^T = X^T Z tells, as X is orthonormal
         self.target = np.concatenate(
             [np.ravel(X.T @ common), np.ravel(innovations[:, :m])]
@@ -545,13 +492,13 @@ class _SeenSystem:
         return S
 
 
-def _cosamp(problem, K, n_iter):
+def _cosamp(problem, K):
     """Coefficients S (d, s) with K nonzero rows, and the number of steps."""
     S = np.zeros((math.prod(problem.shape), problem.X.shape[1]))
     norm = np.linalg.norm(problem.target)
     left = problem.target
     support = np.empty(0, np.intp)
-    for steps in range(1, n_iter + 1):
+    for steps in range(1, N_ITER + 1):
         agreeing = _largest_rows(problem.adjoint(left), 2 * K)
         trial = problem.least_squares(np.union1d(support, agreeing), S, ROUGHLY)
         kept = _largest_rows(trial, K)
@@ -564,7 +511,7 @@ def _cosamp(problem, K, n_iter):
             support = kept
             left = residual
         stalled = after > (1 - STALLED) * before
-        if stalled or after <= DONE * norm or steps == n_iter:
+        if stalled or after <= DONE * norm or steps == N_ITER:
             return problem.least_squares(support, S, SOLVED), steps
 
 

@@ -47,9 +47,7 @@ __all__ = [
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 FAR = 1e300  # a score that stands for minus infinity
-# of dynamics.compress; larger random states of CSLDS are drawn from
-LARGEST_SEED = 2**62
-# one of so many measurements of CSLDS is common to all frames, unless n_common is given
+# one of so many measurements of CSLDS is common to all frames
 COMMON = 5
 ORIENTATIONS = 9  # of a HOG
 BLOCK = 1  # cell: its histograms are normalised one by one
@@ -132,8 +130,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     correlations, None for all), "binet-cauchy", any k(X, D) -> (n, N) on subspaces, or
     "precomputed": then X holds inner products, (N, N) of the training sets in fit and
     (n, N) elsewhere. mix, in [0, 1]: the share of the projection kernel in mix *
-    projection + (1 - mix) * kernel. n_components, reg: as in gda. rule: "neighbor" or
-    "mean".
+    projection + (1 - mix) * kernel. reg: as in gda. rule: "neighbor" or "mean".
 
     coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and
     negative_share_ tell of the fit.
@@ -149,7 +146,6 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     _: KW_ONLY
     mix: float = 0.0
     n_angles: int | None = None
-    n_components: int | None = None
     reg: float = 1e-3
     rule: str = "neighbor"
 
@@ -199,7 +195,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         return self
 
     def _learn(self, K, regs):
-        return sets.each_gda(K, self.index_, regs, **self.options("n_components"))
+        return sets.each_gda(K, self.index_, regs)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Coordinates (n, m), features for any classifier."""
@@ -252,8 +248,8 @@ class GGDA(GDA):
 
     The nearest training set, or class mean, in the coordinates of sets.ggda.
     kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half
-    the projection kernel and half the largest canonical correlation. n_within,
-    n_between, beta, n_components, reg: as in ggda.
+    the projection kernel and half the largest canonical correlation. beta, reg: as in
+    ggda.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import GGDA
@@ -266,17 +262,10 @@ class GGDA(GDA):
     _: KW_ONLY
     mix: float = 0.5
     n_angles: int | None = 1
-    n_within: int | None = None
-    n_between: int | None = None
     beta: float = 1.0
 
     def _learn(self, K, regs):
-        return sets.each_ggda(
-            K,
-            self.index_,
-            regs,
-            **self.options("n_within", "n_between", "beta", "n_components"),
-        )
+        return sets.each_ggda(K, self.index_, regs, self.beta)
 
 
 # -------------------------------------------------- discriminant canonical correlations
@@ -287,8 +276,8 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
     """Discriminant analysis of canonical correlations (sets.dcc), then the nearest set.
 
     The nearest training set has the largest sum of canonical correlations after the
-    learned transform. dimension, n_between, reg, tol, and max_iter, there n_iter: as in
-    dcc; 0 learns nothing.
+    learned transform. dimension, reg, tol, and max_iter, there n_iter: as in dcc; 0
+    learns nothing.
     n_angles: the number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
@@ -302,7 +291,6 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
 
     dimension: int | None = None
     _: KW_ONLY
-    n_between: int | None = None
     n_angles: int | None = None
     max_iter: int = 10
     reg: float = 1e-3
@@ -311,11 +299,10 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
     def _learn_from(self, X):
         """Learn the transform from subspaces X (N, d, p)."""
         sets.check_angles(self.n_angles, X, X)
-        self.transform_, self.objective_, n_iter = sets.dcc_from(
-            lambda: self.once(
-                ("begun", self.n_between),
-                partial(sets.dcc_begun, X, self.index_, self.n_between),
-            ),
+        self.transform_, self.objective_, n_iter = sets.dcc(
+            X,
+            self.index_,
+            begun=self.once("begun", lambda: sets.dcc_begun(X, self.index_)),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             **self.options("dimension", "reg", "tol"),
         )
@@ -883,15 +870,12 @@ class CSLDS(ByRule):
     A camera takes compression times fewer numbers than pixels of each frame, of which
     the systems are recovered (dynamics.compress, recover); then the nearest by Martin's
     distance, or a support vector machine.
-    n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over
-    measurements.
-    n_common: how many of these are common to all frames, None for a fifth, at least as
-    many as tell n_states. random_state: of the camera, the same for all clips; as in
-    KernelLift. rule, C, gamma: as in LDS. A warning that counts the clips whose
-    recovery is hopeless.
+    n_states: as in recover. compression: > 1, pixels over measurements, of which a
+    fifth is common to all frames, at least n_states. rule, C, gamma: as in LDS. A
+    warning that counts the clips whose recovery is hopeless.
 
-    systems_, residuals_ (n_train,), measured_, the numbers (common, innovations), and
-    seed_, which compress takes, tell of the fit.
+    systems_, residuals_ (n_train,) and measured_, the numbers (common, innovations),
+    tell of the fit.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import CSLDS
@@ -903,21 +887,10 @@ class CSLDS(ByRule):
 
     n_states: int = 5
     compression: float = 5.0
-    _: KW_ONLY
-    n_coefficients: int | None = None
-    n_common: int | None = None
-    n_blocks: int = 1
-    random_state: estimators.RandomState = 0
 
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
-        drawn = int(estimators.rng_of(self.random_state).integers(2**31))
-        given = (
-            isinstance(self.random_state, (int, np.integer))
-            and self.random_state <= LARGEST_SEED
-        )
-        self.seed_ = self.random_state if given else drawn
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(
             dynamics.martin_distances(
@@ -935,20 +908,14 @@ class CSLDS(ByRule):
     def _plan(self, d):
         """The numbers of common and innovation measurements of a frame of d pixels."""
         compression = core.check_number(self.compression, "compression", above=1)
-        least = -(
-            -core.check_integer(self.n_states, "n_states", 1)
-            // core.check_integer(self.n_blocks, "n_blocks", 1)
-        )
         total = round(d / compression)
-        usual = max(least, total // COMMON)
-        n_common = core.check_integer(
-            usual if self.n_common is None else self.n_common, "n_common", least
+        n_common = max(
+            core.check_integer(self.n_states, "n_states", 1), total // COMMON
         )
         if total - n_common < 2:
             raise ValueError(
-                "compression must leave n_common + 2 measurements of a frame of "
-                f"{d} pixels, got {compression:g}, which leaves {total} for n_common "
-                f"= {n_common}"
+                f"compression must leave n_states + 2 = {n_common + 2} measurements of "
+                f"a frame of {d} pixels, got {compression:g}, which leaves {total}"
             )
         return n_common, total - n_common
 
@@ -960,9 +927,8 @@ class CSLDS(ByRule):
         """
         found = of_each(
             X,
-            lambda clip: dynamics.recovery_of(
-                dynamics.compress(clip, *self.measured_, self.seed_),
-                **self.options("n_states", "n_coefficients", "n_blocks"),
+            lambda clip: dynamics.recover(
+                dynamics.compress(clip, *self.measured_), self.n_states
             ),
             "cannot be recovered",
         )

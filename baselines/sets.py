@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -268,7 +267,7 @@ def image_bases(X, T):
 CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n_iter")
 # scatters of pairs of sets, see _scatters
 Pairs = namedtuple("Pairs", "within between share")
-Begun = namedtuple("Begun", "span P index between pairs dtype")  # where dcc begins
+Begun = namedtuple("Begun", "span P index pairs dtype")  # where dcc begins
 
 
 def dcc(
@@ -276,17 +275,17 @@ def dcc(
     labels: core.Labels,
     *,
     dimension: int | None = None,
-    n_between: int | None = None,
     n_iter: int = 10,
     reg: float = 1e-3,
     tol: float = 1e-4,
+    begun: Begun | None = None,
 ) -> CorrelationTransform:
-    """Discriminant analysis of canonical correlations.
+    """Learn T (d, m) for subspaces X (N, d, p), discriminant canonical correlations.
 
-    T (d, m) for subspaces X (N, d, p). T is to make the correlations of T^T X_i and T^T
-    X_j large for two sets of one class and small for others. From T = I, up to n_iter
-    times: with T^T P_i orthonormal for P_i = X_i B_i, and P_i^T T T^T P_j = Q_ij
-    diag(cos) Q_ji^T, T has the m leading generalised eigenvectors of
+    T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class
+    and small for others. From T = I, up to n_iter times: with T^T P_i orthonormal for
+    P_i = X_i B_i, and P_i^T T T^T P_j = Q_ij diag(cos) Q_ji^T, T has the m leading
+    generalised eigenvectors of
 
         S_b v = mu (S_w + s I) v,    S = sum over pairs (P_i Q_ij - P_j Q_ji)(P_i Q_ij - P_j Q_ji)^T
 
@@ -296,12 +295,12 @@ def dcc(
     pairs of different classes, b, and of one, w, in [0, 1]. A step that does not raise
     it ends the search and is undone; a rise of at most tol ends it.
 
-    dimension: m, in p + 1..r, None for r. n_between: None for all pairs of different
-    classes, or those of each set with so many nearest sets of other classes (by the sum
-    of the correlations). Returns a named tuple: transform (d, m), or None for T = I if
-    no step raised the objective, objective (n_iter + 1,), ascending, and n_iter.
-    Queries are compared by image_bases and correlation_kernel. Source: Kim,
-    Kittler and Cipolla, PAMI 2007.
+    dimension: m, in p + 1..r, None for r. begun: dcc_begun(X, labels), where it begins
+    whatever the other arguments are, or None. Returns a named tuple: transform (d, m),
+    or None for T = I if no step raised the objective, objective (n_iter + 1,),
+    ascending, and n_iter. Queries are compared by image_bases and correlation_kernel.
+    ValueError if there is one class, or classes do not differ. Source: Kim, Kittler and
+    Cipolla, PAMI 2007.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import sets
@@ -310,40 +309,10 @@ def dcc(
     >>> learned.transform.shape, bool(learned.objective[-1] > learned.objective[0])
     ((10, 10), True)
     """
-    return dcc_from(
-        partial(dcc_begun, core.check_dictionary(X, "X"), labels, n_between),
-        dimension=dimension,
-        n_iter=n_iter,
-        reg=reg,
-        tol=tol,
-    )
-
-
-def dcc_begun(X, labels, n_between):
-    """Where dcc of checked X begins, whatever the dimension and reg."""
-    _, index = checks.check_classes(labels, len(X))
-    span, _ = _principal_directions(X.astype(np.float64, copy=False))
-    between = np.not_equal.outer(index, index)
-    if n_between is not None:
-        between = nearest_pairs(
-            cosine_sums(X, X, X.shape[2], 1), between, n_between, "n_between"
-        )
-    P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
-    pairs = _scatters(P, np.eye(span.shape[1]), index, between)
-    if pairs.share == 0:
-        raise ValueError(
-            "X must hold subspaces that differ between classes, got canonical "
-            "correlations of 1 for all pairs"
-        )
-    return Begun(span, P, index, between, pairs, X.dtype)
-
-
-def dcc_from(begin, *, dimension, n_iter, reg, tol):
-    """dcc, from where it begins, as begin() tells."""
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     reg = check_reg(reg)
     tol = core.check_number(tol, "tol", least=0)
-    span, P, index, between, pairs, dtype = begin()
+    span, P, index, pairs, dtype = dcc_begun(X, labels) if begun is None else begun
     r = span.shape[1]
     m = core.check_integer(  # in p dimensions all correlations are 1
         r if dimension is None else dimension, "dimension", min(P.shape[2] + 1, r), r
@@ -354,7 +323,7 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
         # of all directions correlations do not ask for the basis, which a Cholesky
         # factor gives
         candidate = _discriminating_directions(pairs, m, reg, any_basis=m == r)
-        there = _scatters(P, candidate, index, between)
+        there = _scatters(P, candidate, index)
         rise = there.share - pairs.share
         if not rise > 0:
             break
@@ -368,6 +337,21 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
         T = _discriminating_directions(came_from, m, reg) if m == r else T
         T = (span @ T).astype(dtype)
     return CorrelationTransform(T, np.array(objective), len(objective) - 1)
+
+
+def dcc_begun(X, labels):
+    """Return where dcc begins, whatever the dimension and reg."""
+    X = core.check_dictionary(X, "X")
+    _, index = checks.check_classes(labels, len(X))
+    span, _ = _principal_directions(X.astype(np.float64, copy=False))
+    P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
+    pairs = _scatters(P, np.eye(span.shape[1]), index)
+    if pairs.share == 0:
+        raise ValueError(
+            "X must hold subspaces that differ between classes, got canonical "
+            "correlations of 1 for all pairs"
+        )
+    return Begun(span, P, index, pairs, X.dtype)
 
 
 def _discriminating_directions(pairs, m, reg, any_basis=False):
@@ -386,20 +370,7 @@ def _discriminating_directions(pairs, m, reg, any_basis=False):
     ]
 
 
-def nearest_pairs(nearness, allowed, k, name):
-    """Symmetric (N, N): whether one is among the k nearest allowed ones of the other.
-
-    k, of this name, is at most the number that any has.
-    """
-    k = core.check_integer(k, name, 1, max(1, int(allowed.sum(axis=1).max())))
-    order = np.where(allowed, -nearness, np.inf).argsort(axis=1, kind="stable")[:, :k]
-    chosen = np.zeros(allowed.shape, bool)
-    np.put_along_axis(chosen, order, True, axis=1)
-    chosen &= allowed
-    return chosen | chosen.T
-
-
-def _scatters(P, T, index, between):
+def _scatters(P, T, index):
     """S_w and S_b (r, r) of bases P (N, r, p) under T (r, m), and the objective."""
     images, B = image_bases(P, T)
     P = np.matmul(P, B)
@@ -409,6 +380,7 @@ def _scatters(P, T, index, between):
     ]
     S_w, loss_w = (sum(part) for part in zip(*parts))
     loss_w /= max(sum(len(i) * (len(i) - 1) for i in members), 1)
+    between = np.not_equal.outer(index, index)
     S_b, loss_b = _pair_scatter(images, P, between)
     loss_b /= between.sum()
     return Pairs(S_w, S_b, loss_b / (loss_b + loss_w) if loss_b > 1e-10 else 0.0)
@@ -484,21 +456,18 @@ Discriminant = namedtuple("Discriminant", "coefficients values negative_share")
 def gda(
     K: ArrayLike,
     labels: core.Labels,
-    *,
-    n_components: int | None = None,
     reg: float = 1e-3,
 ) -> Discriminant:
-    """Grassmann discriminant analysis (GDA) of a Gram matrix K (N, N) with labels (N,).
+    """Learn Grassmann discriminants (GDA) of a Gram matrix K (N, N) with labels (N,).
 
     The columns a of coefficients (N, m) maximise
 
         a^T K (V - 1 1^T / N) K a / a^T (K (I - V) K + s I) a,    V = diag of blocks 1 1^T / N_c,
 
     with s = reg tr(K^2) / N, reg > 0, the denominator 1, and one another's conjugates;
-    values (m,) are the maxima, descending. n_components: m, in 1..n_classes - 1, None
-    for that many; fewer if means of classes coincide. Coordinates of queries are K_xd @
-    coefficients, in which the nearest training set, or the nearest class mean, names
-    the class.
+    values (m,) are the maxima, descending. m is n_classes - 1, or less if means of
+    classes coincide. Coordinates of queries are K_xd @ coefficients, in which the
+    nearest training set, or the nearest class mean, names the class.
 
     A K that is not positive semidefinite, beyond rounding, has its negative eigenvalues
     clipped to 0; their share of the sum of all |eigenvalues| is negative_share. Source:
@@ -511,18 +480,14 @@ def gda(
     >>> (K @ learned.coefficients).shape, learned.negative_share
     ((9, 2), 0.0)
     """
-    return next(each_gda(K, labels, [reg], n_components=n_components))
+    return next(each_gda(K, labels, [reg]))
 
 
-def each_gda(K, labels, regs, *, n_components=None):
-    """gda of each reg, which share all but a factorisation."""
+def each_gda(K, labels, regs):
+    """Yield gda of each reg, which share all but a factorisation."""
     K = check_gram(K)
     classes, index = checks.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
-    most = len(classes) - 1
-    m = core.check_integer(
-        most if n_components is None else n_components, "n_components", 1, most
-    )
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
         np.bincount(index)
@@ -541,7 +506,7 @@ def each_gda(K, labels, regs, *, n_components=None):
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
         rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
-        kept = np.flatnonzero(values > rounding)[::-1][:m]
+        kept = np.flatnonzero(values > rounding)[::-1][: len(classes) - 1]
         if len(kept) == 0:
             raise ValueError(
                 "labels must be of classes whose means differ, got means that "
@@ -552,67 +517,41 @@ def each_gda(K, labels, regs, *, n_components=None):
 
 
 def ggda(
-    K: ArrayLike,
-    labels: core.Labels,
-    *,
-    n_within: int | None = None,
-    n_between: int | None = None,
-    beta: float = 1.0,
-    n_components: int | None = None,
-    reg: float = 1e-3,
+    K: ArrayLike, labels: core.Labels, *, beta: float = 1.0, reg: float = 1e-3
 ) -> Discriminant:
-    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N).
+    """Learn graph-embedding Grassmann discriminants (GGDA) of K (N, N), labels (N,).
 
-    labels: (N,). The columns of coefficients A (N, m) maximise
+    The m = n_classes - 1 columns of coefficients A (N, m) maximise
 
         tr[(A^T (K D_w K + s I) A)^-1 A^T K (L_b + beta W_w) K A],    s = reg tr(K^2) / N, reg > 0,
 
-    by generalised eigenvectors. W_w is 1 for two sets of one class of which one is
-    among the n_within nearest of the other in that class, W_b for two of different
-    classes of which one is among the other's n_between nearest of other classes, else
-    0; D are their degrees, L = D - W; near is by K_ii + K_jj - 2 K_ij. None takes all,
-    as do classes that have fewer.
-
-    beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does,
-    with values (m,) whose sum is the maximum; an indefinite K, such as mixtures with
-    correlation_kernel, is clipped as there. Source: Harandi, Sanderson, Shirazi and
-    Lovell, CVPR 2011.
+    by generalised eigenvectors. W_w is 1 for two sets of one class, W_b for two of
+    different classes, else 0 (its source joins near sets alone); D are their degrees, L
+    = D - W; beta >= 0. Returns what gda does, with values (m,) whose sum is the
+    maximum; an indefinite K, such as mixtures with correlation_kernel, is clipped as
+    there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
 
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets
     >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
-    >>> learned = sets.ggda(K, ["ape", "bee", "cat"] * 3, n_within=1, n_between=2)
+    >>> learned = sets.ggda(K, ["ape", "bee", "cat"] * 3, beta=0.1)
     >>> (K @ learned.coefficients).shape
     (9, 2)
     """
-    return next(
-        each_ggda(
-            K,
-            labels,
-            [reg],
-            n_within=n_within,
-            n_between=n_between,
-            beta=beta,
-            n_components=n_components,
-        )
-    )
+    return next(each_ggda(K, labels, [reg], beta))
 
 
-def each_ggda(
-    K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_components=None
-):
-    """ggda of each reg, which share all but an eigendecomposition."""
+def each_ggda(K, labels, regs, beta):
+    """Yield ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K)
     classes, index = checks.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)
-    m = core.check_integer(
-        len(classes) - 1 if n_components is None else n_components, "n_components", 1, N
-    )
     G, clip, negative_share = _positive_part(K)
-    W_w, W_b = _class_graphs(G, index, n_within, n_between)
-    # L_b + beta W_w between
+    same = np.equal.outer(index, index)
+    W_w = (same & ~np.eye(N, dtype=bool)).astype(np.float64)
+    W_b = (~same).astype(np.float64)
     numerator = G @ (np.diag(W_b.sum(axis=1)) - W_b + beta * W_w) @ G
     numerator = (numerator + numerator.T) / 2
     scatter = (G * W_w.sum(axis=0)) @ G
@@ -620,7 +559,7 @@ def each_ggda(
         values, vectors = scipy.linalg.eigh(
             numerator,
             _ridged(scatter, reg * np.square(G).sum() / N),
-            subset_by_index=[N - m, N - 1],
+            subset_by_index=[N - len(classes) + 1, N - 1],
         )
         yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
 
@@ -630,20 +569,6 @@ def _ridged(A, ridge):
     ridged = A.copy()
     ridged.flat[:: len(A) + 1] += ridge
     return ridged
-
-
-def _class_graphs(G, index, n_within, n_between):
-    """W_w and W_b (N, N) of ggda."""
-    same = np.equal.outer(index, index)
-    W_w = same & ~np.eye(len(G), dtype=bool)
-    W_b = ~same
-    square = G.diagonal()
-    nearness = 2 * G - square[:, None] - square
-    if n_within is not None:
-        W_w = nearest_pairs(nearness, W_w, n_within, "n_within")
-    if n_between is not None:
-        W_b = nearest_pairs(nearness, W_b, n_between, "n_between")
-    return W_w.astype(np.float64), W_b.astype(np.float64)
 
 
 def _discriminant(K, coefficients, values, clip, negative_share):

@@ -281,6 +281,10 @@ def spectrum_of_a_volume():
     figure("a fractal spectrum of 50 x 50 x 50 voxels (s)", seconds, "<= 1")
 
 
+def decibels(frames, recovered):
+    return 20 * np.log10(np.linalg.norm(frames) / np.linalg.norm(frames - recovered))
+
+
 def noise_against_compression(out):
     """dB of recovered clips, and of the best rank that many states allow."""
     ax = plt.subplots()[1]
@@ -294,10 +298,10 @@ def noise_against_compression(out):
             common = max(2 * N_STATES, total // 5)
             seen = dynamics.compress(clip, common, total - common)
             found = dynamics.recover(seen, N_STATES, 16)
-            snr.append(dynamics.decibels(clip, found.frames))
+            snr.append(decibels(clip, found.frames))
         rows = clip.reshape(len(clip), -1)
         U, s, V = np.linalg.svd(rows, full_matrices=False)
-        best = dynamics.decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
+        best = decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
         told = ", ".join(f"{value:.1f}" for value in snr)
         print(f"  noise {noise:4g}: {told}; all pixels seen {best:.1f}", flush=True)
         if noise > 0:  # without, it is about 250 dB throughout

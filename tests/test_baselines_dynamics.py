@@ -2,8 +2,6 @@
 compressive camera lets recover.
 """
 
-import warnings
-
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -191,26 +189,28 @@ def test_wrong_systems_are_refused(systems, kind, message):
 # ------------------------------------------------------------- compressive measurements
 
 
+def decibels(frames, recovered):
+    return 20 * np.log10(np.linalg.norm(frames) / np.linalg.norm(frames - recovered))
+
+
 def noiseless(side=20, n_frames=40, seed=0):
     """A system whose C is sparse in the DCT, and its clip without any noise."""
     system = texture_systems(side, n_coefficients=20, seed=seed)[3]
     return system, simulated_clip(system, n_frames, 0, seed, driven=False)
 
 
-@pytest.mark.parametrize(
-    "compression, n_blocks, n_common", [(10, 1, 8), (10, 4, 2), (16, 2, 4)]
-)
-def test_noiseless_systems_are_recovered(compression, n_blocks, n_common):
+@pytest.mark.parametrize("compression, n_common", [(10, 8), (16, 5)])
+def test_noiseless_systems_are_recovered(compression, n_common):
     system, clip = noiseless()
     total = round(400 / compression)
     seen = dynamics.compress(clip, n_common, total - n_common)
-    found = dynamics.recover(seen, 4, 20, n_blocks=n_blocks)
+    found = dynamics.recover(seen, 4, 20)
     states = clip.reshape(len(clip), -1) @ np.linalg.pinv(system.C).T
     theta = core.principal_angles(np.linalg.qr(states)[0], found.states)
     assert theta.max() < 1e-6
     assert dynamics.martin_distances([system[:2]], [(found.A, found.C)])[0, 0] < 1e-6
     assert found.residual < 1e-6
-    assert dynamics.decibels(clip, found.frames) > 120
+    assert decibels(clip, found.frames) > 120
     assert error(found.frames.reshape(len(clip), -1), found.states @ found.C.T) < TIGHT
     eigenvalues = [np.sort_complex(np.linalg.eigvals(A)) for A in (system.A, found.A)]
     assert error(*eigenvalues) < 1e-6
@@ -227,36 +227,28 @@ def test_all_pixels_seen_are_all_pixels_recovered():
     assert error(found.frames.reshape(12, 36), clip) < LOOSE
 
 
-def test_measurements_keep_norms_on_average_and_are_known_by_the_seed():
+def test_measurements_keep_norms_on_average_and_do_not_depend_on_later_frames():
     _, clip = noiseless()
-    seen = dynamics.compress(clip, 30, 60, 7)
-    again = dynamics.compress(clip[:11], 30, 60, 7)
+    seen = dynamics.compress(clip, 30, 60)
+    again = dynamics.compress(clip[:11], 30, 60)
     assert np.array_equal(seen.innovations[:11], again.innovations)
     assert np.array_equal(seen.common[:11], again.common)
     assert np.linalg.norm(seen.innovations) == pytest.approx(
         np.linalg.norm(clip), rel=0.1
     )
-    other = dynamics.compress(clip, 30, 60, 8)
-    assert not np.allclose(seen.innovations, other.innovations)
-    assert np.array_equal(
-        dynamics.compress(2 * clip, 30, 60, 7).common, 2 * seen.common
-    )
+    assert np.array_equal(dynamics.compress(2 * clip, 30, 60).common, 2 * seen.common)
 
 
 def test_a_hopeless_compression_is_told_by_the_residual():
     rng = np.random.default_rng(0)
     A, C = random_system(rng, 4, 400, 0.95)
     clip = simulated_clip(System(A, C, 0.3), 40, 0, 0)  # C of white noise is not sparse
-    with pytest.warns(
-        UserWarning, match=r"recovery is hopeless at this compression: \d+%"
-    ):
-        found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
-    assert found.residual > 0.8
-    assert dynamics.decibels(clip, found.frames) < 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _, clip = noiseless()
-        dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    assert found.residual > max(0.8, dynamics.HOPELESS)
+    assert decibels(clip, found.frames) < 3
+    _, clip = noiseless()
+    found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    assert found.residual < 1e-6
 
 
 @pytest.mark.parametrize("exponent", [-400, 400])
@@ -269,8 +261,6 @@ def test_a_recovery_scales_with_the_clip(exponent):
     assert np.array_equal(there.A, here.A)
     assert np.array_equal(there.C, np.ldexp(here.C, exponent))
     assert np.array_equal(there.frames, np.ldexp(here.frames, exponent))
-    found = dynamics.decibels(np.ldexp(clip, exponent), there.frames)
-    assert found == pytest.approx(dynamics.decibels(clip, here.frames))
 
 
 def test_more_measurements_recover_a_noisy_clip_better():
@@ -279,12 +269,12 @@ def test_more_measurements_recover_a_noisy_clip_better():
     for compression in (20, 10, 4):
         total = 400 // compression
         found = dynamics.recover(dynamics.compress(clip, 6, total - 6), 4, 16)
-        snr.append(dynamics.decibels(clip, found.frames))
+        snr.append(decibels(clip, found.frames))
     assert snr == sorted(snr)
     rows = clip.reshape(30, -1)
     U, values, V = np.linalg.svd(rows, full_matrices=False)
     # of any system of 4 states
-    best = dynamics.decibels(rows, U[:, :4] * values[:4] @ V[:4])
+    best = decibels(rows, U[:, :4] * values[:4] @ V[:4])
     assert 10 < snr[-1] <= best
 
 
@@ -329,14 +319,3 @@ def test_clips_without_states_are_refused():
         ValueError, match=r"frames must have shape \(n_frames, height, width\)"
     ):
         dynamics.compress(constant.reshape(10, 36), 4, 10)
-
-
-def test_decibels():
-    F = np.full((2, 3), 10.0)
-    assert dynamics.decibels(F, F) == np.inf
-    assert dynamics.decibels(F, 0.9 * F) == pytest.approx(20)
-    assert dynamics.decibels([1e-300], [1e-150]) == pytest.approx(-3000)
-    with pytest.raises(ValueError, match="frames must hold a signal"):
-        dynamics.decibels(0 * F, F)
-    with pytest.raises(ValueError, match=r"recovered must have shape \(2, 3\)"):
-        dynamics.decibels(F, F[0])

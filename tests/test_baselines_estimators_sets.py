@@ -45,15 +45,15 @@ Q = X[40:]
 
 ON_SUBSPACES = [
     DCC(),
-    DCC(5, n_between=6, n_angles=1, reg=0.1),
+    DCC(5, n_angles=1, reg=0.1),
     GDA(),
     GDA("correlation", n_angles=1, rule="mean"),
-    GDA("binet-cauchy", mix=0.5, n_components=1),
+    GDA("binet-cauchy", mix=0.5),
     GDA(core.projection_kernel, reg=0.1),
 ]
 ON_SUBSPACES += [
     GGDA(),
-    GGDA("projection", mix=0, n_within=3, n_between=5, n_components=4, rule="mean"),
+    GGDA("projection", mix=0, beta=0.1, rule="mean"),
 ]
 ON_SUBSPACES += [
     ISC(),
@@ -142,8 +142,8 @@ def test_mixtures_are_sums_of_kernels():
 
 def test_ggda_is_the_function_on_a_mixture():
     K = 0.5 * core.projection_kernel(D) + 0.5 * sets.correlation_kernel(D, n_angles=1)
-    found = sets.ggda(K, LABELS, n_within=4, n_between=9, beta=0.3)
-    fitted = GGDA(n_within=4, n_between=9, beta=0.3).fit(D, LABELS)
+    found = sets.ggda(K, LABELS, beta=0.3)
+    fitted = GGDA(beta=0.3).fit(D, LABELS)
     assert error(fitted.values_ / found.values, 1) < LOOSE
     assert fitted.negative_share_ == pytest.approx(found.negative_share)
     coordinates = K @ found.coefficients
@@ -171,20 +171,17 @@ def test_dcc_compares_images_of_bases():
     assert error(fitted.class_scores(Q).max(axis=1), similarity.max(axis=1)) < LOOSE
 
 
-def test_what_dcc_shares_is_shared_by_those_of_the_same_pairs_alone():
-    """made holds what does not depend on dimension and reg; n_between chooses the
-    pairs.
-    """
+def test_what_dcc_shares_does_not_depend_on_dimension_and_reg():
     made = {}
-    for n_between in (None, 3, 6, 3):
+    for dimension in (5, None):
         for reg in (1e-3, 0.1):
-            shared = DCC(5, n_between=n_between, reg=reg)
+            shared = DCC(dimension, reg=reg)
             shared.made = made
-            alone = DCC(5, n_between=n_between, reg=reg).fit(D, LABELS)
+            alone = DCC(dimension, reg=reg).fit(D, LABELS)
             assert np.array_equal(
                 shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q)
             )
-    assert len(made) == 3
+    assert len(made) == 1
 
 
 def test_isc_takes_the_class_of_least_residual():
@@ -672,7 +669,6 @@ def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
         ),
         ({"rule": "vote"}, "rule must be 'neighbor' or 'mean', got 'vote'"),
         ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),
-        ({"n_components": 3}, r"n_components must be in 1\.\.2, got 3"),
         (
             {"kernel": lambda A, B: np.ones(3)},
             r"kernel\(X, D\) must have shape \(40, 40\), .* \(3,\)",
@@ -687,8 +683,6 @@ def test_wrong_parameters_of_gda_are_named(options, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"n_within": 40}, r"n_within must be in 1\.\.\d+, got 40"),
-        ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
         ({"beta": -1}, r"beta must be in \[0, 1e\+14\], got -1"),
         (
             {"kernel": "best"},
@@ -705,7 +699,6 @@ def test_wrong_parameters_of_ggda_are_named(options, message):
     "options, message",
     [
         ({"dimension": 2}, r"dimension must be in 3\.\.12, got 2"),
-        ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
         ({"n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
         ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
         ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),

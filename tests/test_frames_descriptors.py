@@ -125,8 +125,7 @@ def test_subvideos_of_lbp_top_stand_side_by_side_unless_a_step_is_given():
     "options",
     [
         {},
-        {"method": "uniform", "n_points": 16, "radius": 2},
-        {"method": "default"},
+        {"n_points": 16, "radius": 2},
         {"grid": (3, 4)},
     ],
 )
@@ -134,14 +133,13 @@ def test_lbp_counts_the_inner_patterns_of_scikit_image(options):
     rows = describe(FRAMES, "lbp", **options)
     points = options.get("n_points", 8)
     radius = options.get("radius", 1)
-    method = options.get("method", "nri_uniform")
     (R, C) = options.get("grid", (1, 1))
-    bins = {"nri_uniform": 59, "uniform": 18, "default": 256}[method]
+    bins = points * (points - 1) + 3
     assert rows.shape == (6, R * C * bins)
     for row, frame in zip(rows, FRAMES):
-        patterns = skimage.feature.local_binary_pattern(frame, points, radius, method)[
-            radius:-radius, radius:-radius
-        ]
+        patterns = skimage.feature.local_binary_pattern(
+            frame, points, radius, "nri_uniform"
+        )[radius:-radius, radius:-radius]
         cells = [
             cell.ravel()
             for band in np.array_split(patterns, R)
@@ -169,10 +167,8 @@ def test_lbp_takes_as_many_cells_as_there_are_pixels_within_the_border():
 
 def test_lbp_ignores_a_rise_of_the_grey_levels():
     np.testing.assert_array_equal(lbp(FRAMES), lbp(4.0 * FRAMES + 32))
-    rise = {"n_points": 4, "method": "default"}  # no interpolation: any rise
-    np.testing.assert_array_equal(
-        lbp(FRAMES, **rise), lbp(np.sqrt(FRAMES.astype(float)), **rise)
-    )
+    rows = lbp(np.sqrt(FRAMES.astype(float)), n_points=4)  # no interpolation: any rise
+    np.testing.assert_array_equal(lbp(FRAMES, n_points=4), rows)
     assert np.abs(lbp(FRAMES) - lbp(-1.0 * FRAMES)).max() > 0.01
 
 
@@ -181,9 +177,7 @@ def test_lbp_of_known_images():
     that a corner reaches changes with it.
     """
     flat = np.full((1, 11, 11), 5, np.uint8)
-    ramp = np.tile(np.arange(9.0), (1, 9, 1))  # without the last pattern
-    assert lbp(ramp, method="default").shape == (1, 256)
-    assert lbp(flat).max() == 1 and lbp(flat, n_points=4, method="default")[0, 15] == 1
+    assert lbp(flat).max() == 1
     changed = flat.copy()
     changed[0, :2, :2] = 9
     cells = (
@@ -312,11 +306,6 @@ def test_raw_pixels_and_other_descriptors():
             lambda: hog(FRAMES[:, :9]),
             ValueError,
             "The input image is too small .* at least: 24 rows",
-        ),
-        (
-            lambda: lbp(FRAMES, method="var"),
-            ValueError,
-            "method must be 'nri_uniform', .* or 'ror', got 'var'",
         ),
         (
             lambda: lbp(FRAMES, grid=(25, 1)),

@@ -456,12 +456,13 @@ def test_bad_arguments_are_named(client):
 # ---------------------------------------------------------------------------- files
 
 
-def test_from_files_to_codes(client, tmp_path):
+def test_from_files_to_codes(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(scale, "CLIPS", 3)
     rng = np.random.default_rng(0)
     paths = [tmp_path / f"{i}.npy" for i in range(7)]
     for path in paths:
         np.save(path, rng.integers(0, 255, (6, 3, 3), dtype=np.uint8))
-    Y = scale.from_paths(paths, 2, block_size=3)
+    Y = scale.from_paths(paths, 2)
     assert Y.shape == (7, 9, 2) and Y.chunks[0] == (3, 3, 1)
     codes = scale.code(Y, D, 0.3, client=client).compute()
     assert error(codes, core.gsc(Y.compute(), D, 0.3)) <= TIGHT
