@@ -55,10 +55,7 @@ __all__ = [
     "KernelLift",
     "DiscriminativeDictionary",
     "SubspaceClustering",
-    "HOG",
-    "LBP",
-    "LBPTOP",
-    "GaitEnergyImage",
+    "Descriptor",
     "BlockHankel",
     "VideoSubspaces",
 ]
@@ -184,11 +181,10 @@ class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
 class SetsTransformer(Transformer, Estimator):
     """Base of the first steps of a pipeline, which take sets of frames.
 
-    They make rows (n_rows, d), or a basis (d, p), of each set.
+    They make rows (n_rows, d) of each set, by rows_of, or a basis (d, p).
     """
 
     axis = 1  # the axis of length d
-    _descriptors: Callable[..., np.ndarray]  # of a set of frames
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
@@ -227,10 +223,6 @@ class SetsTransformer(Transformer, Estimator):
                     f"X[{i}] gives {one.shape[self.axis]}"
                 )
         return made
-
-    def rows_of(self, of_set: Any) -> np.ndarray:
-        """Rows (n_rows, d) of one set, by the function that the class names."""
-        return self._descriptors(of_set, **self.get_params())
 
     def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
@@ -1072,94 +1064,48 @@ class ProjectionKernel(Transformer, OnSubspaces):
 # ------------------------------------------------------------ first steps on raw frames
 
 
-@dataclass(eq=False, repr=False)
-class HOG(SetsTransformer):
-    """Histograms of oriented gradients, a row a frame.
+class Descriptor(SetsTransformer):
+    """Descriptors of frames, by frames.describe(frames, kind, **options).
 
-    The rows are those of frames.hog, which names the source.
-    orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
-    skimage.feature.hog. Frames are (height, width).
-
-    >>> import numpy as np
-    >>> from grassmann_sc.estimators import HOG
-    >>> [rows.shape for rows in HOG().fit_transform(np.zeros((2, 5, 24, 32)))]  # two sets
-    [(5, 162), (5, 162)]
-    """
-
-    orientations: int = 9
-    pixels_per_cell: tuple[int, int] = (8, 8)
-    cells_per_block: tuple[int, int] = (3, 3)
-    block_norm: str = "L2-Hys"
-    transform_sqrt: bool = False
-    _descriptors = staticmethod(frames.hog)
-
-
-@dataclass(eq=False, repr=False)
-class LBP(SetsTransformer):
-    """Histograms of local binary patterns, a row a frame.
-
-    The rows and parameters are those of frames.lbp.
+    kind: "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei" (a row
+    a walk), or a function of frames; options: its own, which are parameters of the
+    estimator as kind is. A set is frames (n_frames, height, width), or a list of such
+    clips, of several views say, whose rows follow each other. ValueError and TypeError
+    of fit name what does not fit.
 
     >>> import numpy as np
-    >>> from grassmann_sc.estimators import LBP
-    >>> sets = np.zeros((2, 5, 24, 32), np.uint8)  # two of five frames
-    >>> [rows.shape for rows in LBP().fit_transform(sets)]
-    [(5, 59), (5, 59)]
-    """
-
-    n_points: int = 8
-    radius: float = 1
-    grid: tuple[int, int] = (1, 1)
-    method: str = "nri_uniform"
-    _descriptors = staticmethod(frames.lbp)
-
-
-@dataclass(eq=False, repr=False)
-class LBPTOP(SetsTransformer):
-    """LBP from three orthogonal planes, a row a sub-video.
-
-    The rows and parameters are those of frames.lbp_top. Sub-videos of length frames, a
-    new one every step: a video then has rows enough for a subspace.
-
-    >>> import numpy as np
-    >>> from grassmann_sc.estimators import LBPTOP
+    >>> from grassmann_sc.estimators import Descriptor
     >>> videos = np.zeros((2, 12, 8, 8))
-    >>> [rows.shape for rows in LBPTOP(length=10, step=1).fit_transform(videos)]
+    >>> sets = Descriptor("lbp_top", length=10, step=1).fit_transform(videos)
+    >>> [rows.shape for rows in sets]
     [(3, 177), (3, 177)]
     """
 
-    length: int | None = None
-    step: int | None = None
-    radii: Sequence[int] = (1, 1, 1)
-    uniform: bool = True
-    _descriptors = staticmethod(frames.lbp_top)
+    def __init__(self, kind: str | Callable = "raw", **options: Any) -> None:
+        vars(self).update(kind=kind, **options)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """kind and the options, by name."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not (name.startswith("_") or name.endswith("_"))
+        }
 
-@dataclass(eq=False, repr=False)
-class GaitEnergyImage(SetsTransformer):
-    """Mean silhouettes of walks, a row a walk.
-
-    The rows and parameters are those of frames.gait_energy_image. A set is a list of
-    walks (n_frames, height, width), of several views say, or one walk.
-
-    >>> from grassmann_sc.estimators import GaitEnergyImage
-    >>> walk = [[[0, 1]], [[1, 1]]]  # two frames of two pixels
-    >>> GaitEnergyImage(align=False).fit_transform([walk])
-    [array([[0.5, 1. ]])]
-    """
-
-    size: tuple[int, int] | None = None
-    align: bool = True
+    def set_params(self, **params: Any) -> Self:
+        """Set kind, or options of the kind."""
+        vars(self).update(params)
+        return self
 
     def rows_of(self, of_set: Any) -> np.ndarray:
-        """Descriptors (n_walks, height width) of one set of walks."""
+        """Descriptors (n_rows, d) of one set."""
         several = (
             isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
         )
         return np.concatenate(
             [
-                frames.gait_energy_image(walk, **self.get_params())
-                for walk in (of_set if several else [of_set])
+                frames.describe(clip, **self.get_params())
+                for clip in (of_set if several else [of_set])
             ]
         )
 
@@ -1180,7 +1126,10 @@ class BlockHankel(SetsTransformer):
     """
 
     n_blocks: int = 2
-    _descriptors = staticmethod(subspaces.block_hankel)
+
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+        """Stacked frames (n_rows, n_blocks d) of one video."""
+        return subspaces.block_hankel(of_set, self.n_blocks)
 
 
 @dataclass(eq=False, repr=False)

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from grassmann_sc import estimators, frames, kernels, subspaces
 from grassmann_sc.baselines.estimators import KAHM, MSM
+from grassmann_sc.estimators import Descriptor
 
 CLASSES = ["across", "down"]
 
@@ -32,15 +33,17 @@ def video(label, seed, n_frames=12, side=16):
 Y = np.array(CLASSES * 8)
 VIDEOS = [video(label, seed) for seed, label in enumerate(Y)]
 WALKS = [[frames > 100 for frames in VIDEOS[i : i + 3]] for i in range(4)]
+HOG = {"orientations": 6, "cells_per_block": (1, 1)}
 ROWS = [
-    (estimators.HOG(orientations=6), lambda f: frames.hog(f, orientations=6)),
-    (estimators.HOG(), frames.hog),
-    (estimators.LBP(grid=(2, 2)), lambda f: frames.lbp(f, grid=(2, 2))),
-    (estimators.LBPTOP(6, 2), lambda f: frames.lbp_top(f, length=6, step=2)),
+    (Descriptor("hog", **HOG), lambda f: frames.hog(f, **HOG)),
+    (Descriptor("lbp", grid=(2, 2)), lambda f: frames.lbp(f, grid=(2, 2))),
+    (Descriptor("lbp_top", length=6), lambda f: frames.lbp_top(f, length=6)),
     (
-        estimators.GaitEnergyImage(align=False),
+        Descriptor("gei", align=False),
         lambda f: frames.gait_energy_image(f, align=False),
     ),
+    (Descriptor(), frames.raw),
+    (Descriptor(frames.raw), frames.raw),
     (estimators.BlockHankel(3), lambda f: subspaces.block_hankel(f, 3)),
 ]
 each_row = pytest.mark.parametrize(
@@ -50,14 +53,7 @@ each_row = pytest.mark.parametrize(
 
 @each_row
 def test_rows_are_those_of_the_function(estimator, function):
-    if isinstance(estimator, estimators.HOG):
-        estimator = clone(estimator).set_params(pixels_per_cell=(4, 4))
-        rows = [
-            frames.hog(v, pixels_per_cell=(4, 4), orientations=estimator.orientations)
-            for v in VIDEOS[:3]
-        ]
-    else:
-        rows = [function(v) for v in VIDEOS[:3]]
+    rows = [function(v) for v in VIDEOS[:3]]
     given = [v.copy() for v in VIDEOS[:3]]
     found = clone(estimator).fit(VIDEOS).transform(given)
     assert all(np.array_equal(a, b) for a, b in zip(found, rows, strict=True))
@@ -67,7 +63,7 @@ def test_rows_are_those_of_the_function(estimator, function):
 
 
 def test_a_walk_is_a_row_of_a_set_of_walks():
-    gei = estimators.GaitEnergyImage(size=(8, 6))
+    gei = Descriptor("gei", size=(8, 6))
     rows = gei.fit(WALKS).transform(WALKS)
     assert [len(some) for some in rows] == [3, 3, 3, 3]
     assert np.array_equal(
@@ -108,13 +104,16 @@ def test_missing_frames_are_padded_when_asked_for():
 def test_a_search_goes_from_raw_videos_to_answers():
     """Over descriptors, their parameters, stacks and the classifier's, in one grid."""
     steps = [
-        ("frames", estimators.HOG()),
+        ("frames", Descriptor()),
         ("stack", estimators.BlockHankel()),
         ("subspaces", estimators.ImageSetSubspaces(2)),
         ("classify", estimators.CodingClassifier(lam_scale="max", calibrate=False)),
     ]
     grid = {
-        "frames": [estimators.LBP(grid=(2, 2)), estimators.HOG(pixels_per_cell=(4, 4))],
+        "frames": [
+            Descriptor("lbp", grid=(2, 2)),
+            Descriptor("hog", **HOG),
+        ],
         "stack__n_blocks": [1, 3],
         "subspaces__unit_variance": [False, True],
         "classify__lam": [0.03, 0.1],
@@ -159,7 +158,7 @@ BASES = subspaces.from_sets([v.reshape(12, -1) for v in VIDEOS], 3)
 ON_SETS = [
     estimators.ImageSetSubspaces(2),
     estimators.KernelLift("linear", p=2),
-    estimators.VideoSubspaces(2),
+    estimators.VideoSubspaces(2, n_blocks=1),
     MSM(2),
     KAHM("convex"),
 ]
@@ -197,22 +196,22 @@ def test_frames_do_not_warn_even_if_some_are_orthonormal(estimator):
     "call, error, message",
     [
         (
-            lambda: estimators.HOG().fit(3),
+            lambda: Descriptor("hog").fit(3),
             TypeError,
             "X must be a sequence of sets of frames",
         ),
         (
-            lambda: estimators.HOG().fit(""),
+            lambda: Descriptor("hog").fit(""),
             TypeError,
             "X must be a sequence of sets of frames",
         ),
         (
-            lambda: estimators.LBP().fit(np.array(3)),
+            lambda: Descriptor("lbp").fit(np.array(3)),
             TypeError,
             "X must be a sequence of sets of frames",
         ),
         (
-            lambda: estimators.LBP().fit([]),
+            lambda: Descriptor("lbp").fit([]),
             ValueError,
             "at least one set of frames, got none",
         ),
