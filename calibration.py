@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 import grassmann_sc as core
-from grassmann_sc import checks, discriminative
+from grassmann_sc import discriminative, shared
 
 __all__ = ["left_out_codes", "left_out_scores", "suspicion", "p_values"]
 
@@ -190,7 +190,7 @@ def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
     classes, index = core.check_labels(labels, None)
     n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
-    scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
+    scores = shared.shaped_array(left_out, "left_out", (len(index), n_classes))
     return scores.astype(np.float64), index
 
 
@@ -216,7 +216,7 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
     """
     left_out, index = _own_scores(left_out, labels)
-    scores = checks.shaped_array(scores, "scores", ("n", left_out.shape[1])).astype(
+    scores = shared.shaped_array(scores, "scores", ("n", left_out.shape[1])).astype(
         np.float64
     )
     own = np.sort(_behind(left_out)[np.arange(len(index)), index])

@@ -31,12 +31,12 @@ except ImportError as error:
 import grassmann_sc as core
 from grassmann_sc import (
     calibration,
-    checks,
     discriminative,
     files,
     frames,
     kernels,
     learn,
+    shared,
     streams,
     subspaces,
     tuning,
@@ -129,7 +129,7 @@ class OnSubspaces(Estimator):
         elif fit:
             checked = core.check_symmetric(X, "X")
         else:
-            checked = checks.shaped_array(
+            checked = shared.shaped_array(
                 X, "X", ("n", self.n_features_in_), ", one column a training set"
             )
         self.check_d(checked.shape[1], fit)
@@ -193,24 +193,24 @@ class SetsTransformer(Transformer, Estimator):
         """Nothing to set: no output is a table. For pipelines that set all outputs."""
         return self
 
-    def fit(self, X: checks.Sets, y: object = None) -> Self:
+    def fit(self, X: shared.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
-        checks.check_sequence(X, "X", "sets of frames")
+        shared.check_sequence(X, "X", "sets of frames")
         self._fitted(X, X[:1])
         return self
 
-    def fit_transform(self, X: checks.Sets, y: object = None) -> Any:
+    def fit_transform(self, X: shared.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
         return self._fitted(X, X)
 
     def _fitted(self, X, some):
         """What transform gives of some of X, after fit."""
-        checks.warn_of_bases(X)
+        shared.warn_of_bases(X)
         made = self._made_of(some)
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
 
-    def transform(self, X: checks.Sets) -> Any:
+    def transform(self, X: shared.Sets) -> Any:
         """A list of n arrays (n_rows_i, d), or bases (n, d, p)."""
         check_is_fitted(self)
         return self._check_lengths(self._made_of(X))
@@ -226,7 +226,7 @@ class SetsTransformer(Transformer, Estimator):
 
     def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
-        checks.check_sequence(X, "X", "sets of frames")
+        shared.check_sequence(X, "X", "sets of frames")
         rows = []
         for i, of_set in enumerate(X):
             try:
@@ -279,13 +279,13 @@ class ImageSetSubspaces(SetsTransformer):
 class KernelChoice:
     """The kernel on frames that kernel, gamma, gamma_scale, degree and coef0 name."""
 
-    kernel: checks.AnyKernel = "linear"
+    kernel: shared.AnyKernel = "linear"
     gamma: float | None = None
     gamma_scale: str | None = None
     degree: int = 2
     coef0: float = 1.0
 
-    def chosen_kernel(self, X: checks.Sets) -> checks.Kernel:
+    def chosen_kernel(self, X: shared.Sets) -> shared.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_, of "rbf" alone."""
         kernel = kernels.kernel_named(
             self.kernel,
@@ -326,7 +326,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    kernel: checks.AnyKernel = "rbf"
+    kernel: shared.AnyKernel = "rbf"
     gamma: float | None = None
     p: int = 1
     n_landmarks: int | None = None
@@ -334,7 +334,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     method: str = "kmeans++"
     random_state: RandomState = None
 
-    def fit(self, X: checks.Sets, y: object = None) -> Self:
+    def fit(self, X: shared.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X.
 
         X holds n arrays (n_frames_i, d), or is one array of them.
@@ -348,11 +348,11 @@ class KernelLift(KernelChoice, SetsTransformer):
         self.n_features_out_ = self.lift_.dimension_
         return self
 
-    def fit_transform(self, X: checks.Sets, y: object = None) -> np.ndarray:
+    def fit_transform(self, X: shared.Sets, y: object = None) -> np.ndarray:
         """fit(X).transform(X)."""
         return self.fit(X).transform(X)
 
-    def transform(self, X: checks.Sets) -> np.ndarray:
+    def transform(self, X: shared.Sets) -> np.ndarray:
         """Orthonormal bases (n, r, p)."""
         check_is_fitted(self)
         return self.lift_.transform(X)
@@ -617,7 +617,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         if left_out is None:
             return self.left_out_scores(groups)
         shape = len(self.index_), len(self.classes_)
-        return [*checks.shaped_array(left_out, "left_out", (2, *shape))]
+        return [*shared.shaped_array(left_out, "left_out", (2, *shape))]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
@@ -669,7 +669,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
                 f"{of_atoms}: p of bases, 1 of weighted ones, got {of_X}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
-        atoms = checks.joined([self.atoms_, X])
+        atoms = shared.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(
             np.concatenate([self.classes_[self.index_], new[index]]), len(atoms)
         )
@@ -1221,4 +1221,4 @@ def classes_of(y, n):
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    return checks.check_classes(y, n, "y", "subspaces")
+    return shared.check_classes(y, n, "y", "subspaces")

@@ -35,7 +35,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "save",
@@ -508,7 +508,7 @@ class StoredBases:
             core.check_integer(n, f"each of the shape of {name}", 0)
             for n in self.X.shape
         )
-        self.dtype = np.dtype(checks.float_type(self.X))
+        self.dtype = np.dtype(shared.float_type(self.X))
         check_shape_of_bases(self.shape, name)
 
     def __len__(self):
@@ -600,7 +600,7 @@ class Sink:
                 "start='resume' needs the path of a file or folder as out: give the "
                 "row where it stopped"
             )
-        with checks.progress_bar(
+        with shared.progress_bar(
             progress, total=self.n, initial=row, desc="codes", unit="rows"
         ) as move:
             try:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "read_frames",
@@ -258,7 +258,7 @@ def contents(folder):
         found.clips.extend(tables)
     return Contents(
         sorted(found.clips),
-        sorted(found.images, key=lambda file: checks.natural_order(file.name)),
+        sorted(found.images, key=lambda file: shared.natural_order(file.name)),
         found.folders,
     )
 
@@ -438,7 +438,7 @@ def _video_shape(path):
     """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    av = checks.import_extra("av", f"{path}: videos need PyAV", "av")
+    av = shared.import_extra("av", f"{path}: videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
             found = [
@@ -692,7 +692,7 @@ def read_table(path, columns=None, texts=(), gaps=False):
     """
     path = _existing(path)
     if columns is not None:
-        checks.check_sequence(columns, "columns", "names or numbers")
+        shared.check_sequence(columns, "columns", "names or numbers")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return _table_of(path, file, columns, texts, gaps)
@@ -872,7 +872,7 @@ def raw(frames: ArrayLike) -> np.ndarray:
     >>> frames.raw(np.arange(8).reshape(2, 2, 2)).tolist()
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
-    return checks.check_frames(frames, "frames")
+    return shared.check_frames(frames, "frames")
 
 
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
@@ -887,8 +887,8 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     >>> frames.hog(np.zeros((5, 24, 32))).shape  # two blocks of 9 cells of 9 orientations
     (5, 162)
     """
-    frames = checks.check_clip(frames, "frames")
-    feature = checks.import_extra(
+    frames = shared.check_clip(frames, "frames")
+    feature = shared.import_extra(
         "skimage.feature", "hog needs scikit-image", "scikit-image"
     )
     try:
@@ -930,8 +930,8 @@ def lbp(
     >>> histograms.shape, histograms.sum(axis=1).tolist()  # 59 bins a cell
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
-    frames = checks.check_clip(frames, "frames")
-    feature = checks.import_extra(
+    frames = shared.check_clip(frames, "frames")
+    feature = shared.import_extra(
         "skimage.feature", "local_binary_pattern needs scikit-image", "scikit-image"
     )
     n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
@@ -939,7 +939,7 @@ def lbp(
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = checks.check_integers(grid, "grid", 2, "(rows, columns)")
+    rows, columns = shared.check_integers(grid, "grid", 2, "(rows, columns)")
     if rows > height - 2 * border or columns > width - 2 * border:
         raise ValueError(
             "grid must have at most as many cells as pixels within a border of the "
@@ -995,8 +995,8 @@ def lbp_top(
     >>> frames.lbp_top(np.zeros((12, 8, 8)), length=10, step=1).shape  # three sub-videos
     (3, 177)
     """
-    frames = checks.check_clip(frames, "frames")
-    rx, ry, rt = checks.check_integers(
+    frames = shared.check_clip(frames, "frames")
+    rx, ry, rt = shared.check_integers(
         radii, "radii", 3, "three integers, in x, y and t"
     )
     n = len(frames)
@@ -1075,7 +1075,7 @@ def gait_energy_image(
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels
     array([[0.5, 1. ]])
     """
-    silhouettes = checks.check_clip(silhouettes, "silhouettes") > 0
+    silhouettes = shared.check_clip(silhouettes, "silhouettes") > 0
     if not core.check_flag(align, "align"):
         if size is not None:
             raise ValueError(f"size needs align=True, got {size}")
@@ -1099,7 +1099,7 @@ def _aligned(body, height, width):
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        transform = checks.import_extra(
+        transform = shared.import_extra(
             "skimage.transform", "resize needs scikit-image", "scikit-image"
         )
         body = transform.resize(
@@ -1115,4 +1115,4 @@ def _aligned(body, height, width):
 
 
 def _check_size(size):
-    return tuple(checks.check_integers(size, "size", 2, "(height, width)"))
+    return tuple(shared.check_integers(size, "size", 2, "(height, width)"))

@@ -2610,7 +2610,6 @@ def thread_count():
 
 MODULES = (
     "calibration",
-    "checks",
     "discriminative",
     "estimators",
     "files",
@@ -2621,6 +2620,7 @@ MODULES = (
     "plots",
     "projected",
     "scale",
+    "shared",
     "strategies",
     "streams",
     "subspaces",

@@ -28,7 +28,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "linear",
@@ -263,7 +263,7 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
     )
     name, number = kernel if pair else (kernel, None)
     if not isinstance(name, (str, tuple)):
-        return checks.check_kernel(kernel)
+        return shared.check_kernel(kernel)
     core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
     core.check_choice(gamma_scale, "gamma_scale", None, "median")
     if name == "linear":
@@ -277,7 +277,7 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
     return rbf(number * median_gamma(sets) if gamma_scale else number)
 
 
-def median_gamma(sets: checks.Sets) -> float:
+def median_gamma(sets: shared.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma).
 
     It is > 0. The median is over pairs of at most FEW_FRAMES frames, evenly spaced in
@@ -316,7 +316,7 @@ def _squared_distances(frames):
     return pdist(frames, "sqeuclidean")
 
 
-def gamma_grid(sets: checks.Sets, n: int = 5) -> np.ndarray:
+def gamma_grid(sets: shared.Sets, n: int = 5) -> np.ndarray:
     """n values of gamma to choose from by cross-validation, ascending; (n,).
 
     The powers of 4 around median_gamma. Similar sets, such as the training parts of
@@ -341,10 +341,10 @@ class _Sets:
 
     def __init__(self, sets, name):
         self.name = name
-        self.frames = checks.check_sets(sets, name)
+        self.frames = shared.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
-            checks.float_type(*self.frames) if self.frames else np.float64
+            shared.float_type(*self.frames) if self.frames else np.float64
         )
         self.lengths = [len(frames) for frames in self.frames]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -365,7 +365,7 @@ class _Sets:
 
 
 def kernel_bases(
-    sets: checks.Sets, kernel: checks.AnyKernel, p: int | None = None
+    sets: shared.Sets, kernel: shared.AnyKernel, p: int | None = None
 ) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
@@ -382,7 +382,7 @@ def kernel_bases(
     >>> abs(A)
     array([[0.2]])
     """
-    checks.warn_of_bases(sets)
+    shared.warn_of_bases(sets)
     sets = _Sets(sets, "sets")
     kernel = kernel_named(kernel, sets.frames)
     bases, tied = _bases_of_sets(sets, kernel, p)
@@ -415,7 +415,7 @@ def _bases_of_sets(sets, kernel, p):
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
-    block = checks.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
+    block = shared.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
     found = [one for some in core.run_blocks(solve, len(sets), block) for one in some]
     if p is None:
         p = min((A.shape[1] for A, _ in found), default=1)
@@ -434,7 +434,7 @@ def _coefficients_of_set(kernel, sets, i, p):
         K = kernel.values(packed, packed, np.float64)
     else:
         frames = sets.frames[i].astype(sets.dtype)
-        K = checks.kernel_values(kernel, frames, frames).astype(np.float64)
+        K = shared.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
         raise ValueError(
@@ -462,7 +462,7 @@ def _coefficients_of_set(kernel, sets, i, p):
 
 def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
-    checks.check_sequence(bases, name, "bases")
+    shared.check_sequence(bases, name, "bases")
     if len(bases) != len(sets):
         raise ValueError(
             f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
@@ -472,7 +472,7 @@ def _stack_coefficients(bases, sets, name):
     checked = []
     for i, A in enumerate(bases):
         checked.append(
-            checks.shaped_array(
+            shared.shaped_array(
                 A,
                 f"{name}[{i}]",
                 (len(sets.frames[i]), p),
@@ -487,11 +487,11 @@ def _stack_coefficients(bases, sets, name):
 
 
 def kernel_gram(
-    sets: checks.Sets,
+    sets: shared.Sets,
     bases: Sequence[ArrayLike],
-    sets2: checks.Sets | None = None,
+    sets2: shared.Sets | None = None,
     bases2: Sequence[ArrayLike] | None = None,
-    kernel: checks.AnyKernel | None = None,
+    kernel: shared.AnyKernel | None = None,
     *,
     each_p: bool = False,
 ) -> np.ndarray:
@@ -538,9 +538,9 @@ def kernel_gram(
 
 
 def kernel_grams(
-    sets: checks.Sets,
+    sets: shared.Sets,
     bases: Sequence[Sequence[ArrayLike]],
-    kernels: Sequence[checks.AnyKernel],
+    kernels: Sequence[shared.AnyKernel],
     *,
     each_p: bool = False,
 ) -> list[np.ndarray]:
@@ -557,8 +557,8 @@ def kernel_grams(
     >>> [K[0, 0].round(6).item() for K in kernels.kernel_grams(sets, bases, some)]
     [1.0, 1.0]
     """
-    checks.check_sequence(kernels, "kernels", "kernels")
-    checks.check_sequence(bases, "bases", "lists of bases, one a kernel")
+    shared.check_sequence(kernels, "kernels", "kernels")
+    shared.check_sequence(bases, "bases", "lists of bases, one a kernel")
     if len(bases) != len(kernels):
         raise ValueError(
             f"bases must hold {len(kernels)} lists, one a kernel, got {len(bases)}"
@@ -623,7 +623,7 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p):
     total = sum(frames.sum(axis=0, dtype=np.float64) for frames in Y.frames)
     origin = total / max(Y.total, 1)  # the mean of all frames
     side = TILE_SIDE // 2 if symmetric else TILE_SIDE  # less work below the diagonal
-    for columns in checks.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
+    for columns in shared.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop), origin)
@@ -636,7 +636,7 @@ def _grams_of_sets(kernels, X, A, Y, B, *, each_p):
             ),
         )
         starts = Y.starts[columns.start : columns.stop + 1] - start
-        for rows in checks.batches(
+        for rows in shared.batches(
             X.lengths[: columns.stop if symmetric else None], height
         ):
             halves = _rows_contracted(kernels, X, A, rows, packed, origin, height)
@@ -710,7 +710,7 @@ def _each_tile(kernels, rows, columns, take):
     """
     if not isinstance(kernels[0], _Kernel):  # a user's, alone
         values = np.ascontiguousarray(
-            checks.kernel_values(kernels[0], rows.rows, columns.rows), np.float64
+            shared.kernel_values(kernels[0], rows.rows, columns.rows), np.float64
         )
         core.run_blocks(
             lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128
@@ -770,11 +770,11 @@ def _contract(K, A, starts, out, left, right):
 
 
 def kgsc(
-    sets: checks.Sets,
-    atom_sets: checks.Sets,
+    sets: shared.Sets,
+    atom_sets: shared.Sets,
     lam: ArrayLike,
     *,
-    kernel: checks.AnyKernel,
+    kernel: shared.AnyKernel,
     p: int,
     lam_scale: str | None = None,
     positive: bool = False,
@@ -814,11 +814,11 @@ def kgsc(
 
 
 def kglc(
-    sets: checks.Sets,
-    atom_sets: checks.Sets,
+    sets: shared.Sets,
+    atom_sets: shared.Sets,
     n_neighbors: int,
     *,
-    kernel: checks.AnyKernel,
+    kernel: shared.AnyKernel,
     p: int,
     reg: float | None = None,
     sparse_output: bool = False,
@@ -840,11 +840,11 @@ def kglc(
 
 
 def classify(
-    sets: checks.Sets,
-    atom_sets: checks.Sets,
+    sets: shared.Sets,
+    atom_sets: shared.Sets,
     labels: core.Labels,
     *,
-    kernel: checks.AnyKernel,
+    kernel: shared.AnyKernel,
     p: int,
     lam: float | None = None,
     n_neighbors: int | None = None,
@@ -894,8 +894,8 @@ class _CodingProblem:
 
     def __init__(self, sets, atom_sets, kernel, p):
         self.p = core.check_integer(p, "p", 1)
-        checks.warn_of_bases(sets)
-        checks.warn_of_bases(atom_sets)
+        shared.warn_of_bases(sets)
+        shared.warn_of_bases(atom_sets)
         self.X = X = _Sets(sets, "sets")
         self.D = D = _Sets(atom_sets, "atom_sets")
         if len(D) == 0:
@@ -946,21 +946,21 @@ class Lift:
            [0., 1.]])
     """
 
-    kernel: checks.AnyKernel
+    kernel: shared.AnyKernel
     p: int
     _: KW_ONLY
     n_landmarks: int | None = None
     method: str = "kmeans++"
     rng: core.Rng = None
 
-    def fit(self, sets: checks.Sets, y: object = None) -> Lift:
+    def fit(self, sets: shared.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length
         of the coordinates, r + p or r; kernel_ is the kernel, which a name says for
         these sets.
         """
-        checks.warn_of_bases(sets)
+        shared.warn_of_bases(sets)
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
@@ -974,7 +974,7 @@ class Lift:
                 f"for {sets.total} frames"
             )
         Z = _landmarks(kernel, sets, n, self.method, core.check_rng(self.rng))
-        K = checks.kernel_values(kernel, Z, Z).astype(np.float64)
+        K = shared.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
             raise ValueError(
@@ -991,7 +991,7 @@ class Lift:
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 
-    def transform(self, sets: checks.Sets, p: int | None = None) -> np.ndarray:
+    def transform(self, sets: shared.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
         (n, r, p) if there are fewer landmarks than frames. p: the dimension of these
@@ -1009,9 +1009,9 @@ class Lift:
         bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
-        for block in checks.batches(sets.lengths, VALUES_AT_A_TIME // r):
+        for block in shared.batches(sets.lengths, VALUES_AT_A_TIME // r):
             first = sets.starts[block.start]
-            values = checks.kernel_values(
+            values = shared.kernel_values(
                 self.kernel_,
                 self.landmarks_,
                 sets.rows(first, sets.starts[block.stop]),
@@ -1027,7 +1027,7 @@ class Lift:
                 out[block] = _nearest_orthonormal(C, block.start)
         return out
 
-    def fit_transform(self, sets: checks.Sets, y: object = None) -> np.ndarray:
+    def fit_transform(self, sets: shared.Sets, y: object = None) -> np.ndarray:
         """fit(sets).transform(sets)."""
         return self.fit(sets).transform(sets)
 

@@ -21,16 +21,15 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
 CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied twice
-ONE_THREAD = (
-    checks.ONE_THREAD
-)  # compiled code reads the constants of its own file alone
+# compiled code reads the constants of its own file alone
+ONE_THREAD = shared.ONE_THREAD
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
 DENSE = 16  # times p is the largest d for which S_r is formed
@@ -174,7 +173,7 @@ def gdl(
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
     learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
-    with checks.progress_bar(
+    with shared.progress_bar(
         progress, total=n_iter, desc="gdl", unit="iteration"
     ) as move:
         if resume is None:
@@ -281,7 +280,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
     def _closest(X, atoms):
         """The points closest to X of the kind and shape of the atoms."""
         p = atoms.shape[2]
-        if checks.are_bases(atoms):
+        if shared.are_bases(atoms):
             return sharpened(closest_subspaces(X, p))
         longest = _longest_columns(X, p)
         norm = np.linalg.norm(np.einsum("ndr,ndr->nr", longest, longest), axis=1)
@@ -441,7 +440,7 @@ def check_weights(sample_weight, n):
     """Weights (n,) >= 0 of samples, not all zero, in float64; 1 unless they are given."""
     if sample_weight is None:
         return np.ones(n)
-    weights = checks.shaped_array(
+    weights = shared.shaped_array(
         sample_weight, "sample_weight", (n,), ", one a sample"
     ).astype(np.float64)
     with np.errstate(over="ignore"):
@@ -469,8 +468,8 @@ def first_atoms(X, n_atoms, init, rng, weights):
     if isinstance(init, str):
         core.check_choice(init, "init", *METHODS)
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
-    atoms = core.check_dictionary(init, "init", weighted=not checks.are_bases(X))
-    p = X.shape[2] if checks.are_bases(X) else atoms.shape[2]
+    atoms = core.check_dictionary(init, "init", weighted=not shared.are_bases(X))
+    p = X.shape[2] if shared.are_bases(X) else atoms.shape[2]
     if atoms.shape != (n_atoms, X.shape[1], p):
         raise ValueError(
             f"init must have shape {(n_atoms, X.shape[1], p)}, got {atoms.shape}"
@@ -484,7 +483,7 @@ def closest_subspaces(X, p):
     Bases of p columns are their own; of a weighted subspace it is the span of its p
     longest columns, and of any directions beside them where it has fewer.
     """
-    if X.shape[2] == p and checks.are_bases(X):
+    if X.shape[2] == p and shared.are_bases(X):
         return X
     return np.linalg.qr(_longest_columns(X, p))[0]
 
@@ -499,14 +498,14 @@ def _longest_columns(X, p):
 
 def dimension_of_atoms(X, weights):
     """p of atoms for checked samples X (n, d, r), weights (n,): theirs, or as gdl says."""
-    if checks.are_bases(X):
+    if shared.are_bases(X):
         return X.shape[2]
     traces = np.einsum("ndr,ndr->n", X, X, dtype=np.float64)
     return max(1, round(_weighted_median(traces**2, weights)))
 
 
 def kgdl(
-    sets: checks.Sets,
+    sets: shared.Sets,
     n_atoms: int,
     lam: float | None = None,
     *,
@@ -539,7 +538,7 @@ def kgdl(
             "lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
             f" p), got {lift!r}"
         )
-    checks.check_sequence(sets, "sets", "arrays of frames")
+    shared.check_sequence(sets, "sets", "arrays of frames")
     weights = check_weights(sample_weight, len(sets))
     used = [frames for frames, weight in zip(sets, weights) if weight > 0]
     X = lift.fit(used).transform(sets)
@@ -659,9 +658,9 @@ def update_atoms(
     """
     X = core.check_dictionary(X, "X", weighted=True)
     X, D = core.same_dimension(
-        X, core.check_dictionary(D, "D", not checks.are_bases(X)), "XD"
+        X, core.check_dictionary(D, "D", not shared.are_bases(X)), "XD"
     )
-    if checks.are_bases(X) and X.shape[2] != D.shape[2]:
+    if shared.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
     rows = copied_rows(sharpened(D))
@@ -680,7 +679,7 @@ def sharpened(D):
 
     Those that are so already stay as they are, and so do weighted subspaces.
     """
-    if not checks.are_bases(D):
+    if not shared.are_bases(D):
         return D
     error = np.abs(D.swapaxes(1, 2) @ D - np.eye(D.shape[2])).max(axis=(1, 2))
     rough = error > 16 * np.finfo(D.dtype).eps
@@ -720,22 +719,22 @@ def _update(samples, rows, codes, weights):
     _sweep(rows, shared, terms, q * np.diff(used.indptr))
 
 
-def _sweep(rows, shared, terms, counts):
+def _sweep(rows, coupling, terms, counts):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
-    S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir
+    S_r = Z^T diag(w) Z - sum_{j != r} coupling[r, j] D_j^, coupling (N, N): sum_i w_i y_ir
     y_ij, terms(r): Z (counts[r], d) and w, each r in a unit of its own; without
     counts[r] the atom stays. Atoms that share no sample do not depend on each other:
     small updates of such are done at the same time, a large one has the threads of
     BLAS.
     """
     _, p, d = rows.shape
-    bases = checks.are_bases(rows.swapaxes(1, 2))
-    numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
+    bases = shared.are_bases(rows.swapaxes(1, 2))
+    numbers = (counts + np.count_nonzero(coupling, axis=1) * p) * d
 
     def update(r):
         Z, w = terms(r)
-        B, b = _others(rows, shared[r], r)
+        B, b = _others(rows, coupling[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
         V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
         if d <= DENSE * p:
@@ -746,7 +745,7 @@ def _sweep(rows, shared, terms, counts):
             V = _climb(Z, w, B, b, V, r, limit)
         rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
 
-    for atoms in _independent_atoms(shared, counts > 0):
+    for atoms in _independent_atoms(coupling, counts > 0):
         large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
         block = len(atoms) if large else max(1, len(atoms) // 32)
         core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "plot_atoms",
@@ -86,10 +86,10 @@ def plot_atoms(
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
-    D = checks.shaped_array(D, "D", ("N", "d", "p"))
+    D = shared.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    h, w = checks.check_integers(
+    h, w = shared.check_integers(
         image_shape, "image_shape", 2, "two integers (height, width)"
     )
     if n_blocks * h * w != d:
@@ -165,7 +165,7 @@ def plot_principal_angles(
                 "X (n, d, p)"
             )
         return plot_angles_pair(X, Y, ax=ax)
-    X = checks.shaped_array(X, "X", ("N", "d", "p"))
+    X = shared.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
@@ -190,8 +190,8 @@ def plot_angles_pair(
     [0.0, 90.0]
     """
     first, second = _check_names(names, 2, "names")
-    X = checks.shaped_array(X, "X", ("d", "p"))
-    Y = checks.shaped_array(Y, "Y", ("d", "q"))
+    X = shared.shaped_array(X, "X", ("d", "p"))
+    Y = shared.shaped_array(Y, "Y", ("d", "q"))
     angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
@@ -335,9 +335,9 @@ def plot_sheet(
 
 def _read_sheet(rows):
     """Rows of (image, words) or None, checked."""
-    checks.check_sequence(rows, "rows", "sequences of (image, words)")
+    shared.check_sequence(rows, "rows", "sequences of (image, words)")
     for r, row in enumerate(rows):
-        checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
+        shared.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
         read = [_read_cell(cell, f"rows[{r}][{c}]") for c, cell in enumerate(row)]
         yield read if any(read) else []
 
@@ -347,7 +347,7 @@ def _read_cell(cell, name):
         return None
     if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
         raise TypeError(f"{name} must be (image, words) or None, got {cell!r:.60}")
-    image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
+    image = shared.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
     return image, str(cell[1])
 
 
@@ -563,7 +563,7 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     >>> ax.get_lines()[0].get_ydata().tolist()
     [9.0, 7.0, 6.0, 5.5]
     """
-    costs = checks.shaped_array(costs, "costs", ("n_half_steps",))
+    costs = shared.shaped_array(costs, "costs", ("n_half_steps",))
     ax = _axes(ax, 6, 4)
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
@@ -602,7 +602,7 @@ def _counts(truth, predicted):
     """(counts (C, C), classes) of labels, or of a matrix of counts and names."""
     table = getattr(truth, "ndim", None) == 2  # of labels a list may hold pairs
     if table or isinstance(truth, list) and truth and isinstance(truth[0], list):
-        counts = checks.shaped_array(
+        counts = shared.shaped_array(
             truth, "truth", ("C", "C"), " of counts, or be n classes"
         )
         if (counts < 0).any() or (counts % 1).any():
@@ -765,7 +765,7 @@ def _by_class(labels, n, name):
     except TypeError as error:
         raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
-        classes = sorted(classes, key=checks.natural_order)
+        classes = sorted(classes, key=shared.natural_order)
     except TypeError:  # classes of several types stay in order of appearance
         pass
     number = {label: i for i, label in enumerate(classes)}

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = ["projected_codes", "projected_losses"]
 
@@ -198,7 +198,7 @@ def _grams_one_by_one(X, atoms):
 
     def of_query(one):  # a block of one query
         x = np.array(X[one.start], np.float64, order="C")
-        products = checks.small_products(
+        products = shared.small_products(
             atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
         )
         return np.square(products).reshape(N, -1).sum(axis=1)
@@ -326,7 +326,7 @@ def _gradient_of_all(frame, point, atoms):
     both = np.hstack([point.A, point.B @ W])  # (r, 2 q)
     if frame.Q is not None:
         both = frame.Q @ both
-    products = checks.small_products(
+    products = shared.small_products(
         atoms.reshape(-1, d), both, np.empty((N * q, 2 * q))
     ).reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))

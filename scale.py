@@ -31,7 +31,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks, files, learn, streams
+from grassmann_sc import files, learn, shared, streams
 
 if TYPE_CHECKING:
     import dask.array
@@ -353,7 +353,7 @@ def gdl(
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
-        with checks.progress_bar(
+        with shared.progress_bar(
             progress, total=n_iter, desc="gdl", unit="round"
         ) as move:
             return _rounds(
@@ -539,7 +539,7 @@ class _Parts:
         self.X = X
         self.shape = tuple(X.shape)
         files.check_shape_of_bases(self.shape, name)
-        self.dtype = np.dtype(checks.float_type(X))
+        self.dtype = np.dtype(shared.float_type(X))
         if self.lazy:
             X = X if first == 0 and stop is None else X[first:stop]
             X = X.rechunk({1: -1, 2: -1})
@@ -670,7 +670,7 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
 def _dask():
     for module in ("distributed", "dask.array", "dask"):
-        dask = checks.import_extra(module, "scale needs Dask", '"dask[distributed]"')
+        dask = shared.import_extra(module, "scale needs Dask", '"dask[distributed]"')
     return dask
 
 

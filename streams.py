@@ -22,7 +22,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks, files, learn
+from grassmann_sc import files, learn, shared
 
 __all__ = ["OnlineGDL"]
 
@@ -185,7 +185,7 @@ class OnlineGDL:
             vars(self).update(vars(other))
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
-        with checks.progress_bar(
+        with shared.progress_bar(
             progress, total=total, desc="OnlineGDL", unit="batch"
         ) as move:
             move(self._place.n_done)
@@ -283,14 +283,14 @@ class OnlineGDL:
         begun = next(
             A for A in (self.atoms, self.init, waiting[0]) if isinstance(A, np.ndarray)
         )
-        bases = checks.are_bases(X)
+        bases = shared.are_bases(X)
         if X.shape[1] != begun.shape[1] or bases and X.shape[2] != begun.shape[2]:
             raise ValueError(
                 f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
                 f"{X.shape[1:]}"
             )
         held = self._waiting or self._statistics and self._statistics.worst
-        if held and len(held[0]) and checks.are_bases(held[0]) != bases:
+        if held and len(held[0]) and shared.are_bases(held[0]) != bases:
             kinds = ("weighted subspaces", "bases")
             raise ValueError(
                 f"X must hold {kinds[not bases]} as the batches before, got {kinds[bases]}"
@@ -640,12 +640,12 @@ class _Statistics:
             if self.matrices.size:
                 self._widen(r, np.abs(w).max())
                 w = (w / self.units[r]).astype(Z.dtype)
-                learn.add_square(self.matrices[r], Z, w, checks.ONE_THREAD)
+                learn.add_square(self.matrices[r], Z, w, shared.ONE_THREAD)
                 return
             w, exponent = learn.in_units(w)
             rank = len(self.sizes[r]) // HELD
             w = w.astype(Z.dtype)
-            Z, w = learn.largest_part(Z, w, len(known), rank, r, checks.ONE_THREAD)
+            Z, w = learn.largest_part(Z, w, len(known), rank, r, shared.ONE_THREAD)
             w = np.ldexp(w.astype(np.float64), exponent)
             end = len(w)
         self.rows[r, end - len(w) : end] = Z
@@ -729,7 +729,7 @@ def _appended(held, samples, numbers):
     if held is None:
         return samples, numbers
     return (
-        checks.joined([_as_type(held[0], samples.dtype), samples]),
+        shared.joined([_as_type(held[0], samples.dtype), samples]),
         np.concatenate([held[1], numbers]),
     )
 

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "from_image_set",
@@ -92,11 +92,11 @@ def from_image_set(
     """
     options = _check_options(center, unit_variance, rank, fewer=True)
     point_of = _maker(p, spectrum, options)
-    return point_of(checks.check_frames(frames, "frames"), "frames")
+    return point_of(shared.check_frames(frames, "frames"), "frames")
 
 
 def from_sets(
-    sets: checks.Sets | Iterable[ArrayLike],
+    sets: shared.Sets | Iterable[ArrayLike],
     p: int | None = None,
     *,
     spectrum: float | None = None,
@@ -149,11 +149,11 @@ def singular_directions(
     """
     most = core.check_integer(most, "most", 1)
     options = _check_options(center, unit_variance, "fewer", fewer=True)
-    frames = checks.check_frames(frames, "frames")
+    frames = shared.check_frames(frames, "frames")
     U, s, _ = _leading_directions(
         frames, "frames", min(most, *frames.shape), "most", options
     )
-    return tuple(A.astype(checks.float_type(frames)) for A in (U, s / s[0]))
+    return tuple(A.astype(shared.float_type(frames)) for A in (U, s / s[0]))
 
 
 def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
@@ -263,12 +263,12 @@ def from_video(
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank)
     return _basis_of_video(
-        checks.check_frames(frames, "frames"), "frames", model, options
+        shared.check_frames(frames, "frames"), "frames", model, options
     )
 
 
 def from_videos(
-    videos: checks.Sets | Iterable[ArrayLike],
+    videos: shared.Sets | Iterable[ArrayLike],
     n_states: int,
     n_blocks: int,
     stabilize: bool = False,
@@ -308,7 +308,7 @@ def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
            [2., 3.],
            [3., 4.]])
     """
-    frames = checks.check_frames(frames, "frames")
+    frames = shared.check_frames(frames, "frames")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     n, d = frames.shape
     if n_blocks > n:
@@ -343,9 +343,9 @@ def arma(
     """
     model = _check_model(n_states, 1, stabilize)
     options = _check_options(center, False, "raise")
-    frames = checks.check_frames(frames, "frames")
+    frames = shared.check_frames(frames, "frames")
     A, C = _arma(frames, "frames", model, options)
-    return A.astype(checks.float_type(frames)), C.astype(checks.float_type(frames))
+    return A.astype(shared.float_type(frames)), C.astype(shared.float_type(frames))
 
 
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
@@ -359,8 +359,8 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
            [2.],
            [4.]])
     """
-    A = checks.shaped_array(A, "A", ("n_states", "n_states"))
-    C = checks.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
+    A = shared.shaped_array(A, "A", ("n_states", "n_states"))
+    C = shared.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     powers = _powers(A.astype(np.float64), n_blocks).astype(np.result_type(A, C))
     return np.concatenate([C @ power for power in powers])
@@ -394,7 +394,7 @@ def _maker(p, spectrum, options):
         if spectrum is not None:
             w = weights_of(s, spectrum)
             columns = (columns * np.sqrt(w))[:, w > 0]
-        return columns.astype(checks.float_type(frames))
+        return columns.astype(shared.float_type(frames))
 
     return point_of
 
@@ -403,15 +403,15 @@ def _basis_of_video(frames, name, model, options):
     """from_video of checked frames."""
     if model.n_blocks == 1:
         C, _, _ = _leading_directions(frames, name, model.n_states, "n_states", options)
-        return C.astype(checks.float_type(frames))
+        return C.astype(shared.float_type(frames))
     A, C = _arma(frames, name, model, options)
     stack = _powers(A, model.n_blocks).reshape(-1, model.n_states)
     Q, R = np.linalg.qr(stack)
     Q *= np.where(R.diagonal() < 0, -1.0, 1.0)
     Q = Q.reshape(-1, *A.shape)  # (n_blocks, n_states, n_states)
-    basis = np.empty((len(Q), *C.shape), checks.float_type(frames))
+    basis = np.empty((len(Q), *C.shape), shared.float_type(frames))
     for block, Q_k in zip(basis, Q):
-        checks.small_products(C, Q_k, block)
+        shared.small_products(C, Q_k, block)
     return basis.reshape(-1, model.n_states)
 
 
@@ -456,19 +456,19 @@ def _stack(sets, basis_of):
     """basis_of(frames, name) of each set, stacked; few are held at a time."""
     if not np.iterable(sets):
         raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
-    checked = checks.each_set(sets, "sets")
+    checked = shared.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
         named = [(rows, f"sets[{i}]") for i, rows in enumerate(some, len(bases))]
         parts = core.run_blocks(
             lambda few: list(itertools.starmap(basis_of, named[few])),
             len(some),
-            checks.sets_in_block(some, 1),
+            shared.sets_in_block(some, 1),
         )
         bases += itertools.chain.from_iterable(parts)
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
-    return checks.joined([basis[None] for basis in bases])
+    return shared.joined([basis[None] for basis in bases])
 
 
 def _in_turn(job, n, block):
@@ -530,7 +530,7 @@ def _triplets(pixels, p):
     block, gain = pixels.block(slice(d))
     U, s = _left_vectors(_triangle(np.array(block.T, order="C")), p)
     V = np.empty((n, p))
-    checks.small_products(block, U / np.maximum(s, TINY), V)
+    shared.small_products(block, U / np.maximum(s, TINY), V)
     return U, s, V, gain
 
 
@@ -543,7 +543,7 @@ class _Pixels:
     def __init__(self, frames, options):
         self.frames = frames
         self.options = options
-        self.eps = np.finfo(checks.float_type(frames)).eps
+        self.eps = np.finfo(shared.float_type(frames)).eps
         # exact, keeps the squares of 1e200 and 1e-200 in range
         peak = core.max_abs(frames)
         self.unit = 2.0 ** -max(math.frexp(peak)[1], -1000)
@@ -616,7 +616,7 @@ def _projected(pixels, V):
 
     def project(some):
         block, _ = pixels.block(some)
-        checks.small_products(block.T, V, FV[some])
+        shared.small_products(block.T, V, FV[some])
 
     pixels.each_block(project)
     return FV

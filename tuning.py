@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "Search",
@@ -615,7 +615,7 @@ def sparse_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
-    lams = np.sort(checks.shaped_array(lams, "lams", ("L",)))
+    lams = np.sort(shared.shaped_array(lams, "lams", ("L",)))
     if lams[0] < 0:
         raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
     code = core.sparse_coding((), lams, lam_scale="max", tol=tol)
@@ -656,7 +656,7 @@ def local_predictions(
 
 def _listed(values, name, of):
     """The values as a list of at least one; of: what of."""
-    checks.check_sequence(values, name, of)
+    shared.check_sequence(values, name, of)
     if len(values) == 0:
         raise ValueError(f"{name} must be a list of {of}, at least one, got none")
     return [*values]
@@ -706,6 +706,6 @@ def nearest_predictions(
     {(): ['cat', 'bee', 'ape']}
     """
     classes, index = core.check_labels(y, None, "y", "sets")
-    checks.shaped_array(K_dd, "K_dd", (len(index), len(index)))
-    K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
+    shared.shaped_array(K_dd, "K_dd", (len(index), len(index)))
+    K_xd = shared.shaped_array(K_xd, "K_xd", ("n", len(index)))
     return {(): classes[index[K_xd.argmax(axis=1)]]}

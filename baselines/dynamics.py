@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "martin_distances",
@@ -155,7 +155,7 @@ def _balanced(systems, name, stabilize):
             L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
             A[i] = _over(L.conj().T @ A[i], L)
             W[i] = _over(W[i], L)
-    return Balanced(np.triu(A), W, C, checks.float_type(*(C for _, C in systems)))
+    return Balanced(np.triu(A), W, C, shared.float_type(*(C for _, C in systems)))
 
 
 def _over(B, L):
@@ -308,7 +308,7 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int) -> Measuremen
     >>> seen.common.shape, seen.innovations.shape
     ((10, 2), (10, 4))
     """
-    clip = checks.check_clip(frames, "frames", checks.LARGEST_PIXEL)
+    clip = shared.check_clip(frames, "frames", shared.LARGEST_PIXEL)
     rows = clip.reshape(len(clip), -1).astype(np.float64)
     n, d = rows.shape
     n_common = core.check_integer(n_common, "n_common", 1, d)
@@ -528,7 +528,7 @@ def check_systems(systems, name):
 
     All pairs have one s and one d.
     """
-    checks.check_sequence(systems, name, "pairs (A, C)")
+    shared.check_sequence(systems, name, "pairs (A, C)")
     if len(systems) == 0:
         raise ValueError(f"{name} must hold at least one system, got none")
     checked = []
@@ -537,8 +537,8 @@ def check_systems(systems, name):
             raise TypeError(
                 f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}"
             )
-        A = checks.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
-        C = checks.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
+        A = shared.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
+        C = shared.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
         if checked and C.shape != checked[0][1].shape:
             raise ValueError(
                 f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
@@ -570,10 +570,10 @@ def _check_measurements(measurements):
             "measurements must be what compress gives, got "
             f"{type(measurements).__name__}"
         )
-    common = checks.shaped_array(
+    common = shared.shaped_array(
         measurements.common, "measurements.common", ("n_frames", "m")
     )
-    innovations = checks.shaped_array(
+    innovations = shared.shaped_array(
         measurements.innovations,
         "measurements.innovations",
         (len(common), "m"),

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 import grassmann_sc as core
-from grassmann_sc import checks, estimators, frames, kernels, subspaces
+from grassmann_sc import estimators, frames, kernels, shared, subspaces
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def first_of_ties(scores, size=None):
 class Learner(estimators.ByScores, estimators.Estimator):
     """Base of the classifiers that learn from the checked training set."""
 
-    def fit(self, X: ArrayLike | checks.Sets, y: core.Labels) -> Self:
+    def fit(self, X: ArrayLike | shared.Sets, y: core.Labels) -> Self:
         """Learn from subspaces (N, d, p), sets of frames or clips X with labels y."""
         self._learn_from(self.check_labelled(X, y))
         return self
@@ -142,7 +142,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     ['ape', 'bee']
     """
 
-    kernel: str | checks.Kernel = "projection"
+    kernel: str | shared.Kernel = "projection"
     _: KW_ONLY
     mix: float = 0.0
     n_angles: int | None = None
@@ -225,7 +225,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
             return core.bases_gram(X, D)
         if callable(self.kernel):
-            K = checks.shaped_array(
+            K = shared.shaped_array(
                 self.kernel(X, Y),
                 "kernel(X, D)",
                 (len(X), len(Y)),
@@ -258,7 +258,7 @@ class GGDA(GDA):
     ['ape', 'bee']
     """
 
-    kernel: str | checks.Kernel = "correlation"
+    kernel: str | shared.Kernel = "correlation"
     _: KW_ONLY
     mix: float = 0.5
     n_angles: int | None = 1
@@ -327,13 +327,13 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
     one array of them.
     """
 
-    def check_input(self, X: checks.Sets, fit: bool = False) -> list[np.ndarray]:
+    def check_input(self, X: shared.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d).
 
         fit records d, every other method demands it.
         """
         if fit:
-            checks.warn_of_bases(X)
+            shared.warn_of_bases(X)
         else:
             check_is_fitted(self)
         checked = hulls.check_sets(X, "X")
@@ -422,7 +422,7 @@ class MSM(OnSets):
             self.transform_ = sets.whitening_transform(references)
         self.references_ = image_of(references, self.transform_)
 
-    def class_scores(self, X: checks.Sets) -> np.ndarray:
+    def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Similarity (n, n_classes), in [0, 1], to a class's most similar reference."""
         X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
@@ -506,11 +506,11 @@ class KAHM(OnSets):
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
         self.hulls_ = self._hulls(X)
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """Distances (n, n_train) of hulls from those of the training sets."""
         return self._distances_and_meetings(X)[0]
 
-    def class_scores(self, X: checks.Sets) -> np.ndarray:
+    def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest hull of a class."""
         distances, meet = self._distances_and_meetings(X)
         met = best_of_class(meet, self.index_).sum(axis=1) > 1
@@ -713,7 +713,7 @@ class OnVideos(Learner):
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
-    def check_input(self, X: checks.Sets, fit: bool = False) -> list[np.ndarray]:
+    def check_input(self, X: shared.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips.
 
         fit records the sides of the first clip, which those of all others have to agree
@@ -735,7 +735,7 @@ class OnVideos(Learner):
                 )
         return clips
 
-    def class_scores(self, X: checks.Sets) -> np.ndarray:
+    def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
         # which holds FAR
         nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)
@@ -769,7 +769,7 @@ class ByRule(OnVideos):
             np.exp(-self.gamma_ * square), self.index_
         )
 
-    def class_scores(self, X: checks.Sets) -> np.ndarray:
+    def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class.
 
         Or the decisions of the support vector machine.
@@ -822,7 +822,7 @@ class LDS(ByRule):
         self.systems_ = systems_of(X, **self.options("n_states", "stabilize", "center"))
         self._learn_rule(self._between(self.systems_, None))
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems = systems_of(
             self.check_input(X), **self.options("n_states", "stabilize", "center")
@@ -898,7 +898,7 @@ class CSLDS(ByRule):
             )
         )
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems, _ = self._recovered(self.check_input(X))
         return dynamics.martin_distances(
@@ -990,7 +990,7 @@ class ProductManifold(OnVideos):
         self.factors_ = tensors.mode_bases(as_tensor(X, self.size), self.p)
         self.p_ = [V.shape[2] for V in self.factors_]
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         factors = tensors.mode_bases(as_tensor(self.check_input(X), self.size), self.p_)
         return tensors.product_distances(factors, self.factors_, self.metric)
@@ -1036,7 +1036,7 @@ class TCCA(OnVideos):
             chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
-    def class_scores(self, X: checks.Sets) -> np.ndarray:
+    def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
         features = tensors.tensor_correlations(
             self._parts(self.check_input(X)), self.parts_
@@ -1096,7 +1096,7 @@ class DFS(ByRule):
         self.spectra_ = (spectra - self.mean_) / self.scale_
         self._learn_rule(cdist(self.spectra_, self.spectra_))
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
         spectra = self._spectra(self.check_input(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
@@ -1156,7 +1156,7 @@ class DLPegasos(OnVideos):
             rng=estimators.rng_of(self.random_state),
         )
 
-    def distances(self, X: checks.Sets) -> np.ndarray:
+    def distances(self, X: shared.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
         distances = _three_distances(
             self._describe(self.check_input(X)), self.described_

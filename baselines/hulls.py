@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
@@ -42,12 +42,12 @@ ROUNDING = 2e-15  # of inner products, as a share of the largest square of frame
 
 
 def affine_hull_distances(
-    sets: checks.Sets,
-    sets2: checks.Sets | None = None,
+    sets: shared.Sets,
+    sets2: shared.Sets | None = None,
     *,
     dimension: int | None = None,
     share: float = 0.98,
-    kernel: checks.AnyKernel | None = None,
+    kernel: shared.AnyKernel | None = None,
 ) -> np.ndarray:
     """Distances (n, N) of the affine hulls of sets and sets2.
 
@@ -100,7 +100,7 @@ def affine_hulls(sets, rules, kernel):
         frames,
         [len(one) for one in frames or hulls],
         _rounding_of(sets, kernel),
-        checks.float_type(*sets),
+        shared.float_type(*sets),
     )
 
 
@@ -327,11 +327,11 @@ HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 
 def convex_hull_distances(
-    sets: checks.Sets,
-    sets2: checks.Sets | None = None,
+    sets: shared.Sets,
+    sets2: shared.Sets | None = None,
     *,
     bound: float = 1.0,
-    kernel: checks.AnyKernel | None = None,
+    kernel: shared.AnyKernel | None = None,
     tol: float = 1e-10,
     max_iter: int = 10000,
     return_info: bool = False,
@@ -400,7 +400,7 @@ def convex_hulls(sets, bound, kernel):
         np.array(centres),
         lengths,
         _rounding_of(sets, kernel),
-        checks.float_type(*sets),
+        shared.float_type(*sets),
     )
 
 
@@ -486,7 +486,7 @@ def _inner_products(A, B, kernel):
     """Of rows, or checked values k(A, B), float64."""
     if kernel is None:
         return A @ B.T
-    return np.ascontiguousarray(checks.kernel_values(kernel, A, B), np.float64)
+    return np.ascontiguousarray(shared.kernel_values(kernel, A, B), np.float64)
 
 
 # ------------------------------------------------------------------------------- checks
@@ -494,12 +494,12 @@ def _inner_products(A, B, kernel):
 
 def check_sets(sets, name):
     """A list of at least one real, finite array (n_i, d); all have one d."""
-    return checks.check_sets(sets, name, least=1)
+    return shared.check_sets(sets, name, least=1)
 
 
 def _check_pair_of_sets(sets, sets2):
     """A list of the checked sets, and of sets2 unless they are None."""
-    checks.warn_of_bases(sets)
+    shared.warn_of_bases(sets)
     X = check_sets(sets, "sets")
     if sets2 is None:
         return [X]
@@ -518,7 +518,7 @@ def check_hull_rules(dimension, share):
 def check_kernel(kernel, sets):
     """None, or a callable, which a name says for these sets."""
     if not isinstance(kernel, (str, tuple)):
-        return None if kernel is None else checks.check_kernel(kernel)
+        return None if kernel is None else shared.check_kernel(kernel)
     # another file, which a copy of this one need not have
     from grassmann_sc import kernels
 
@@ -575,8 +575,8 @@ def _tiles_of_sets(rows, columns):
     Of a symmetric matrix, those that reach above the diagonal.
     """
     side = math.isqrt(PRODUCTS_AT_A_TIME)
-    for j in checks.batches(columns.lengths, side):
-        for i in checks.batches(
+    for j in shared.batches(columns.lengths, side):
+        for i in shared.batches(
             rows.lengths[: j.stop if rows is columns else None], side
         ):
             yield i, j

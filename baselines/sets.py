@@ -19,7 +19,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 from grassmann_sc.baselines import jacobi
 
 __all__ = [
@@ -342,7 +342,7 @@ def dcc(
 def dcc_begun(X, labels):
     """Return where dcc begins, whatever the dimension and reg."""
     X = core.check_dictionary(X, "X")
-    _, index = checks.check_classes(labels, len(X))
+    _, index = shared.check_classes(labels, len(X))
     span, _ = _principal_directions(X.astype(np.float64, copy=False))
     P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
     pairs = _scatters(P, np.eye(span.shape[1]), index)
@@ -486,7 +486,7 @@ def gda(
 def each_gda(K, labels, regs):
     """Yield gda of each reg, which share all but a factorisation."""
     K = check_gram(K)
-    classes, index = checks.check_classes(labels, len(K))
+    classes, index = shared.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
@@ -544,7 +544,7 @@ def ggda(
 def each_ggda(K, labels, regs, beta):
     """Yield ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K)
-    classes, index = checks.check_classes(labels, len(K))
+    classes, index = shared.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)

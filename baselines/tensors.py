@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "resize_clips",
@@ -38,7 +38,7 @@ RIDGE = 1e-8  # share of the mean square that every direction of a fit has at le
 N_ALTERNATIONS = 10
 
 
-def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
+def resize_clips(clips: shared.Sets, shape: Sequence[int]) -> np.ndarray:
     """Clips of any sizes as one array (n, *shape).
 
     Interpolation is linear in time and space, antialiased where clips shrink. clips:
@@ -55,7 +55,7 @@ def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
     clips = check_clips(clips, "clips")
     others = [i for i, clip in enumerate(clips) if clip.shape != sides]
     if others:
-        transform = checks.import_extra(
+        transform = shared.import_extra(
             "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
         )
         for i in others:
@@ -73,7 +73,7 @@ def resize_clips(clips: checks.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def mode_bases(
-    clips: checks.Sets, p: int | Sequence[int] | None = None
+    clips: shared.Sets, p: int | Sequence[int] | None = None
 ) -> list[np.ndarray]:
     """The three factors of the modified higher-order SVD of clips: [V_t, V_y, V_x].
 
@@ -395,13 +395,15 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     >>> tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
     array([7.])
     """
-    features = checks.shaped_array(features, "features", ("m", "N", "N"))
-    _, index = checks.check_classes(labels, features.shape[1])
+    features = shared.shaped_array(features, "features", ("m", "N", "N"))
+    _, index = shared.check_classes(labels, features.shape[1])
     same = np.equal.outer(index, index)
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
         within = same
-    features = np.stack([np.ldexp(one, -checks.exponent(one)) for one in features])
+    # by powers of two, so that squares neither overflow nor all vanish
+    scales = [-math.frexp(core.max_abs(feature))[1] for feature in features]
+    features = np.ldexp(features, np.array(scales)[:, None, None])
     gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
     spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
     return gap / np.sqrt(np.maximum(spread, 1e-30))
@@ -412,18 +414,18 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def check_clips(clips, name):
     """Clips as a list of at least one real, finite array (n_frames, height, width)."""
-    checks.check_sequence(clips, name, "clips")
+    shared.check_sequence(clips, name, "clips")
     if len(clips) == 0:
         raise ValueError(f"{name} must hold at least one clip, got none")
     return [
-        checks.check_clip(clip, f"{name}[{i}]", checks.LARGEST_PIXEL)
+        shared.check_clip(clip, f"{name}[{i}]", shared.LARGEST_PIXEL)
         for i, clip in enumerate(clips)
     ]
 
 
 def check_sides(shape, name):
     """The three integers >= 1 of the shape of a clip."""
-    return checks.check_integers(shape, name, 3, "(n_frames, height, width)")
+    return shared.check_integers(shape, name, 3, "(n_frames, height, width)")
 
 
 def check_modes(modes):
@@ -444,7 +446,7 @@ def check_ranks(p, sides):
     if p is None:
         return [None, None, None]
     wanted = p if np.iterable(p) else [p] * 3
-    wanted = checks.check_integers(wanted, "p", 3, "an integer or three")
+    wanted = shared.check_integers(wanted, "p", 3, "an integer or three")
     return [min(one, side) for one, side in zip(wanted, sides)]
 
 
@@ -461,11 +463,11 @@ def check_tensor(clips, name):
             raise ValueError(
                 f"{name}[{i}] must hold a pixel other than 0, got only zeros"
             )
-    return np.stack(listed).astype(checks.float_type(*listed))
+    return np.stack(listed).astype(shared.float_type(*listed))
 
 
 def _check_factors(X, name):
-    checks.check_sequence(X, name, "the three factors that mode_bases gives")
+    shared.check_sequence(X, name, "the three factors that mode_bases gives")
     X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
     if len(X) != 3 or any(V.ndim != 3 or len(V) != len(X[0]) or not V.size for V in X):
         raise ValueError(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter1d
 
 import grassmann_sc as core
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 __all__ = [
     "exponent_ranges",
@@ -82,7 +82,7 @@ def fractal_spectrum(
     return spectrum
 
 
-def exponent_ranges(clips: checks.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
+def exponent_ranges(clips: shared.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
     """Ranges (4, 5, 2) of exponents for fractal_spectrum.
 
     The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
@@ -98,7 +98,7 @@ def exponent_ranges(clips: checks.Sets, *, radii: Sequence[int] = RADII) -> np.n
            [2., 2.]])
     """
     radii = check_ascending(radii, "radii")
-    checks.check_sequence(clips, "clips", "clips")
+    shared.check_sequence(clips, "clips", "clips")
     if len(clips) == 0:
         raise ValueError("clips must hold at least one clip, got none")
     spans = np.full((len(clips), len(PARTS), len(MEASURES), 2), np.nan)
@@ -286,7 +286,7 @@ def distance_weights(
     >>> textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
-    D = checks.shaped_array(distances, "distances", ("m", "N", "N")).astype(
+    D = shared.shaped_array(distances, "distances", ("m", "N", "N")).astype(
         np.float64, copy=False
     )
     _, index = core.check_labels(labels, D.shape[1])
@@ -369,7 +369,7 @@ def check_ascending(values, name):
 
 def check_texture(clip, name, radii, varies=True):
     """A clip (n_frames, height, width) that varies and holds the largest cube."""
-    f = checks.check_clip(clip, name, checks.LARGEST_PIXEL).astype(np.float64)
+    f = shared.check_clip(clip, name, shared.LARGEST_PIXEL).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
     if min(f.shape) < least:
         raise ValueError(
@@ -384,7 +384,7 @@ def check_texture(clip, name, radii, varies=True):
 
 
 def _check_edges(ranges):
-    edges = checks.shaped_array(
+    edges = shared.shaped_array(
         ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more")
     )
     if not (np.diff(edges, axis=2) > 0).all():

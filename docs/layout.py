@@ -1,7 +1,7 @@
 """Who imports whom: python -m docs.layout
 
 Reads the toolkit's modules and draws who imports whom into docs/pictures/layout.png.
-All import the core, and most checks.py: their arrows are left out; dashed: an import
+All import the core, and most shared.py: their arrows are left out; dashed: an import
 within a function. Likewise the application into docs/pictures/application.png, where
 arrows that follow from others are left out.
 """
@@ -49,7 +49,7 @@ def imported_modules(path, names, package=CORE):
 
 def plan():
     """{module: what it imports} of all modules but those that all import."""
-    paths = {n: path for n, path in modules().items() if n not in (CORE, "checks")}
+    paths = {n: path for n, path in modules().items() if n not in (CORE, "shared")}
     return {name: imported_modules(path, paths) for name, path in paths.items()}
 
 
@@ -131,7 +131,7 @@ def draw(imports, core=True):
     for module, (x, y) in place.items():
         folder = module.rpartition(".")[0]
         name = (
-            f"{CORE}, checks: imported by all"
+            f"{CORE}, shared: imported by all"
             if module == CORE
             else module.replace(".", "/\n")
         )

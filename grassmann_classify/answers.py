@@ -8,7 +8,7 @@ from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.evaluation import explained, labelled, of_class
 from grassmann_classify.model import build_new, check_model
 from grassmann_classify.words import UNLIKE, printable
-from grassmann_sc import calibration, checks
+from grassmann_sc import calibration, shared
 
 # names: of the n sets that were answered; labels (n,); scores (n, n_classes),
 # probabilities where the row has them; failed: {name: why} of the clips without
@@ -28,7 +28,7 @@ Answers = namedtuple(
 def predict(model, sets):
     """Answers of a Model for sets of frames; labels have the type given to fit."""
     check_model(model)
-    checks.check_sequence(sets, "sets", "arrays of frames")
+    shared.check_sequence(sets, "sets", "arrays of frames")
     if not len(sets):
         raise ValueError("sets must hold at least one set, got none")
     clips = [

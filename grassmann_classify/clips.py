@@ -11,7 +11,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.settings import MOST_P, axes_named
 from grassmann_classify.words import clip_names
-from grassmann_sc import checks, frames
+from grassmann_sc import frames, shared
 
 SIDE = 64  # pixels of a small image
 STRIP = 3  # frames of a clip beside each other
@@ -89,9 +89,9 @@ def some_sets(collection, chosen):
 
 
 def progress_bar(n_clips, what=None):
-    """checks.progress_bar over so many clips, if what is named and tqdm is installed."""
+    """shared.progress_bar over so many clips, if what is named and tqdm is installed."""
     shown = what is not None and importlib.util.find_spec("tqdm") is not None
-    return checks.progress_bar(shown, total=n_clips, desc=what, unit="clip")
+    return shared.progress_bar(shown, total=n_clips, desc=what, unit="clip")
 
 
 def threaded(job, items, what=None):

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from grassmann_classify.clips import block_means, threaded
 from grassmann_classify.words import plural
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 MANY = 200  # sets, from which a progress bar is shown
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
@@ -79,7 +79,7 @@ def _with_equal_frames(sets):
 
 def _equal_subspaces(X):
     """{(i, j): Copy} of equal subspaces, weighted or not, told by a few projections."""
-    if checks.are_bases(X):
+    if shared.are_bases(X):
         X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
     if X.shape[2] == 0:
         return {}

@@ -38,7 +38,7 @@ from grassmann_classify.words import (
     to_stderr,
     told,
 )
-from grassmann_sc import checks, discriminative, files, tuning
+from grassmann_sc import discriminative, files, shared, tuning
 from grassmann_sc.baselines import hulls
 
 # what rows choose, or are told, of their estimators
@@ -124,7 +124,7 @@ def _joined_sets(first, second):
     if first.spectra:
         U, V = (sets.spectra[0] for sets in (first, second))
         s, t = (sets.spectra[1][:, None] for sets in (first, second))
-        spectra = checks.joined([U, V]), checks.joined([s, t])[:, 0]
+        spectra = shared.joined([U, V]), shared.joined([s, t])[:, 0]
         X = common_bases(spectra)
     else:
         p = min(first.X.shape[2], second.X.shape[2])
@@ -279,7 +279,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
-    checks.check_sequence(sets, "sets", "arrays of frames")
+    shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
     clips = clips_of("set", sets, labels, groups)
@@ -455,7 +455,7 @@ def add(model, sets, labels, groups=None):
     ValueError if it has a set under another label.
     """
     check_model(model)
-    checks.check_sequence(sets, "sets", "arrays of frames")
+    shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = clips_of("added set", sets, labels, groups)
     return more(model, build_new(model, clips, strict=True), clips)

@@ -25,7 +25,7 @@ from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_sheet_of_answers
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
-from grassmann_sc import checks, files
+from grassmann_sc import files, shared
 
 
 def predict(recipe, settings, paths, out):
@@ -145,7 +145,7 @@ def answer(settings, paths, out, model, new):
     tell_who_answers(model, settings.coverage)
     pairs = zip(answers.labels.tolist(), possible)
     counts = Counter(label for label, words in pairs if words != UNLIKE)
-    for label in sorted(counts, key=checks.natural_order):
+    for label in sorted(counts, key=shared.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
     notes = [*_notes(model, possible, settings.coverage)]
     for text in notes:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 import grassmann_sc as core
-from grassmann_sc import checks, frames, subspaces
+from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
 HALF = "half a clip"  # in place of a number of frames
@@ -126,7 +126,7 @@ def shortened(sets):
         return sets
     rows = np.concatenate(sets, dtype=np.float64)
     (upper,) = scipy.linalg.qr(rows.T, overwrite_a=True, mode="r", check_finite=False)
-    turned = upper[:n].T.astype(checks.float_type(*sets), order="C")
+    turned = upper[:n].T.astype(shared.float_type(*sets), order="C")
     return np.split(turned, np.cumsum(lengths[:-1]))
 
 
@@ -160,8 +160,8 @@ def _normalised(rows, recipe):
 def padded(spectra):
     """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
     U, s = zip(*spectra)
-    s = checks.joined([values[None, None] for values in s])[:, 0]
-    return checks.joined([directions[None] for directions in U]), s
+    s = shared.joined([values[None, None] for values in s])[:, 0]
+    return shared.joined([directions[None] for directions in U]), s
 
 
 def common_bases(spectra):

@@ -27,7 +27,7 @@ from grassmann_classify.inner_product import (
 )
 from grassmann_classify.settings import USUAL_P
 from grassmann_classify.words import ROWS, meant, plural, printable, short, told
-from grassmann_sc import checks, estimators, tuning
+from grassmann_sc import estimators, shared, tuning
 
 EACH = 8  # candidates, at most, of rows that choose one of those that are summed
 # penalties of the ridge classifier on codes of unit variance
@@ -129,7 +129,7 @@ class Nearest(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, K):
-        K = checks.shaped_array(K, "K", ("n", len(self.y_)))
+        K = shared.shaped_array(K, "K", ("n", len(self.y_)))
         return self.y_[K.argmax(axis=1)]
 
     def decision_function(self, K):

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 from grassmann_classify.words import clip_names, first_of, plural, printable, to_stderr
-from grassmann_sc import checks, tuning
+from grassmann_sc import shared, tuning
 
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 N_FOLDS = 5
@@ -375,7 +375,7 @@ def _classes_of_one(label, unit):
     """The classes of which all sets belong to one unit."""
     counts = Counter(c for c, _ in {*zip(label, unit)})
     return sorted(
-        (c for c, count in counts.items() if count == 1), key=checks.natural_order
+        (c for c, count in counts.items() if count == 1), key=shared.natural_order
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from grassmann_classify.rows import most_telling
 from grassmann_classify.splits import FORMULA
 from grassmann_classify.words import TERMS, in_words, meaning, plural, short
-from grassmann_sc import checks
+from grassmann_sc import shared
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 ROUNDING = 1e-12  # differences of shares below it are rounding errors
@@ -38,7 +38,7 @@ def all_answers(label, pairs, splits):
 
 def natural_classes(label):
     """The classes, 2 before 10."""
-    return sorted(np.unique(label).tolist(), key=checks.natural_order)
+    return sorted(np.unique(label).tolist(), key=shared.natural_order)
 
 
 @dataclass

@@ -202,7 +202,7 @@ def test_the_floor_plan_knows_every_import():
     below = {"estimators": False, "baselines.hulls": False}
     assert plan["baselines.estimators"].items() >= below.items()
     place = layout.places(plan)
-    assert set(place) == {*MODULES} - {"checks"}
+    assert set(place) == {*MODULES} - {"shared"}
     assert all(
         place[name][1] > place[other][1] - 0.5
         for name, others in plan.items()

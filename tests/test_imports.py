@@ -104,7 +104,7 @@ print(learn.__file__)
 
 
 def test_copied_files_learn_and_save(tmp_path):
-    copy_modules(tmp_path, CORE, "checks", "learn", "files")
+    copy_modules(tmp_path, CORE, "shared", "learn", "files")
     assert run_python(LEARN, cwd=tmp_path, **QUICK) == [str(tmp_path / "learn.py")]
 
 
@@ -116,7 +116,7 @@ print(files.write_codes("codes.npy", D, D, n_neighbors=1), files.load_codes("cod
 
 
 def test_copied_files_write_codes(tmp_path):
-    copy_modules(tmp_path, CORE, "checks", "files")
+    copy_modules(tmp_path, CORE, "shared", "files")
     assert run_python(CODE, cwd=tmp_path, **QUICK) == ["3 3.0"]
 
 
@@ -153,7 +153,7 @@ assert not hasattr(learn.core, "streams")
 def test_a_zip_is_imported_from(tmp_path):
     with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
         archive.write(ROOT / "baselines", "baselines")  # as zip -r does
-        for name in (CORE, "checks", "learn", "files", "baselines.hulls"):
+        for name in (CORE, "shared", "learn", "files", "baselines.hulls"):
             archive.write(modules()[name], modules()[name].relative_to(ROOT))
     (found,) = run_python(ZIPPED, cwd=tmp_path, **QUICK)
     inside = tmp_path / "lib.zip"
@@ -225,7 +225,7 @@ def test_one_file_under_two_names_has_two_caches(in_a_package):
 
 
 def test_a_baseline_is_copied_with_its_folder(tmp_path):
-    copy_modules(tmp_path, CORE, "checks", "baselines.hulls")
+    copy_modules(tmp_path, CORE, "shared", "baselines.hulls")
     code = "from grassmann_sc.baselines import hulls; print(hulls.__name__)"
     assert run_python(code, cwd=tmp_path, **QUICK) == ["grassmann_sc.baselines.hulls"]
 

@@ -29,7 +29,7 @@ MODULES = {
 
 # What a module may import at its top: the standard library, these, the core, and what
 # its row of the plan says. Within functions also what is optional.
-OF_ALL = {"numpy", "scipy", "numba", "checks"}
+OF_ALL = {"numpy", "scipy", "numba", "shared"}
 EXTRAS = {
     "sklearn",
     "skimage",

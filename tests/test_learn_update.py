@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import checks, kernels, learn
+from grassmann_sc import kernels, learn, shared
 from grassmann_sc.strategies import KINDS, bases
 from oracles import LOOSE, TIGHT, error, explicit_cost, hat, samples_and_atoms, seeds
 
@@ -284,7 +284,7 @@ def test_the_largest_part_of_a_sum_is_largest_in_modulus():
     M = core.random_subspaces(1, 40, 12, rng=0)[0].T.copy()
     small = 1e-6
     w = np.array([small, 4, -5, small, 2, -3, *6 * [small]])
-    rows, sizes = learn.largest_part(M, w, 0, 4, 0, checks.ONE_THREAD)
+    rows, sizes = learn.largest_part(M, w, 0, 4, 0, shared.ONE_THREAD)
     assert error(np.sort(sizes), [-5, -3, 2, 4]) <= LOOSE
     assert error((rows.T * sizes) @ rows, (M.T * w) @ M) <= small
 

@@ -1,12 +1,11 @@
-"""Checks and helpers that the modules share and the core does not need: of sets of
-frames, kernels, blocks of work, progress and optional packages.
+"""What modules on frames share and the core does not need: what arguments must be,
+batches, progress, optional packages.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -153,14 +152,6 @@ def kernel_values(kernel, A, B):
     )
 
 
-def exponent(*arrays):
-    """The exponent of the power of two that brings the largest number into [1/2, 1).
-
-    Squares of numbers so scaled neither overflow nor all vanish; the scaling is exact.
-    """
-    return math.frexp(max(map(core.max_abs, arrays)))[1]
-
-
 def shaped_array(A, name, shape, note=""):
     """A as a finite array of this shape.
 
@@ -184,13 +175,13 @@ def batches(lengths, most):
     A set that is longer has a slice of its own.
     """
     before = np.cumsum([0, *lengths], dtype=np.int64)  # frames before each set, and all
-    found = []
+    batch = []
     first = 0
     while first < len(lengths):
         reached = int(np.searchsorted(before, before[first] + most, "right")) - 1
-        found.append(slice(first, max(first + 1, reached)))
-        first = found[-1].stop
-    return found
+        batch.append(slice(first, max(first + 1, reached)))
+        first = batch[-1].stop
+    return batch
 
 
 def small_products(A, B, out):
