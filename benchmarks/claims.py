@@ -40,8 +40,8 @@ import grassmann_sc as gs
 from benchmarks.common import ROOT, header
 from examples.paper_experiments import BALLET, CASIA, UCSD
 from grassmann_classify import settings as application
+from grassmann_classify.arrays import load_npz
 from grassmann_classify.cluster import clusters_of
-from grassmann_classify.npz import load_npz
 from grassmann_classify.settings import CLUSTERED, NEIGHBORS, Settings
 from grassmann_classify.splits import folds_of_split, kept_together
 from grassmann_classify.words import short

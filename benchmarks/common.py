@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 import grassmann_sc as gs
-from grassmann_classify.npz import load_npz
+from grassmann_classify.arrays import load_npz
 from grassmann_sc import learn
 from grassmann_sc.subspaces import from_sets
 

@@ -71,13 +71,13 @@ from grassmann_classify import rows
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import baselines, video_baselines
 from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Clip, Recipe, clip_names, videos_of
+from grassmann_classify.clips import Clip, clip_names, videos_of
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.finding import find_clips
 from grassmann_classify.results import Results, save_codes, save_results
-from grassmann_classify.settings import Settings
-from grassmann_classify.splits import split_at_random, split_by_file
+from grassmann_classify.settings import Recipe, Settings
+from grassmann_classify.splits import parts_of_file, split_at_random, split_by_parts
 from grassmann_classify.tables import successes
 from grassmann_classify.words import one_line
 from grassmann_sc import estimators, frames, tuning
@@ -164,10 +164,10 @@ def cambridge_splits(collection, folder, repeats, seed):
     return tuning.check_splits(pairs, len(collection.label), collection.group)
 
 
-def given_splits(collection, folder, repeats, seed):
-    return split_by_file(
-        folder / "splits.csv", collection.names, collection.clip, collection.unusable
-    )
+def splits_of_file(collection, folder, repeats, seed):
+    names = {*clip_names(collection.names, collection.clip), *collection.unusable}
+    parts = parts_of_file(folder / "splits.csv", names)
+    return split_by_parts(parts, collection.names, collection.clip, collection.unusable)
 
 
 def random_splits(share):
@@ -263,7 +263,7 @@ and 5 blocks; the four trials. Ours: variance by pixel (one variance for a clip 
 subspace); kgSC and kgLC take stacks of 5 frames in place of ARMA models, see docs/paper.rst.""",
     recipe=Recipe(p=10, arma=5, size=(48, 48), describe=of_unit_variance),
     clips=find_clips,
-    splits=given_splits,
+    splits=splits_of_file,
     repeats=1,
     dictionary=False,
     classes=3,
@@ -319,7 +319,7 @@ Download: the ballet data set (Fathi and Mori), 44 videos of 8 motions. Lay them
 Every 6 frames make a set; HOG of each frame; p = 4; ten random splits in halves. Ours: frames of
 64 x 64; the sets of a clip are on one side of a split. (The paper splits sets, and so clips: its
 figures are of an easier task.)""",
-    recipe=Recipe(p=4, features="hog", size=(64, 64), run=6),
+    recipe=Recipe(p=4, features="hog", size=(64, 64), window=6),
     clips=find_clips,
     splits=random_splits(0.5),
     repeats=10,
@@ -445,7 +445,7 @@ def videos_for(preset, clips, collection, strict):
         known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
         recipe = replace(recipe, features="raw", feature_options={}, describe=None, p=1)
-        collection = build_all(kept, recipe, keep_rows=True, strict=strict)
+        collection = build_all(kept, recipe, strict=strict)
         if len(collection.sets) != len(kept):
             raise ValueError(
                 "all clips must have frames of one size for the baselines on videos, "
@@ -467,8 +467,7 @@ def run(name, preset, options):
 def compare(preset, options, clips, out):
     """Evaluate the rows of a Preset on its clips."""
     headers = look(clips, preset.recipe, options.strict, options.skip)
-    how = {"keep_rows": True, "strict": options.strict}
-    collection = build_all(clips, preset.recipe, headers=headers, **how)
+    collection = build_all(clips, preset.recipe, options.strict, headers=headers)
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
     videos = videos_for(preset, clips, collection, options.strict)

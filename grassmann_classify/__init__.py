@@ -14,7 +14,7 @@ files, compares methods, finds labels that may be wrong, and makes clusters.
 import importlib
 
 _HOMES = {
-    "Recipe": "clips",
+    "Recipe": "settings",
     "Settings": "settings",
     "add": "model",
     "fit": "model",

@@ -8,41 +8,32 @@ import sys
 from grassmann_classify.options import INSTALLED, parse, split
 from grassmann_classify.words import one_line
 
-NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
-MODULES = {"add": "predict"}  # of commands
+MODULES = {"add": "predict"}  # of commands whose module has another name
 
 
 def main(arguments=None, prog=None):
     """Run a command with these arguments; None: those of the command line."""
     arguments = sys.argv[1:] if arguments is None else [*arguments]
-    prog = prog or _name()
+    if prog is None:  # what the user typed, as far as it can be seen
+        typed = sys.argv[0].endswith(".py")
+        prog = f"python -m {__package__}" if typed else INSTALLED
     options = parse(arguments, prog)
-    missing = [NEEDED[name] for name in NEEDED if not importlib.util.find_spec(name)]
-    if missing:
-        names = " ".join(missing)
+    if not importlib.util.find_spec("sklearn"):
         sys.exit(
-            f"{prog}: error: {names} is not installed: {sys.executable} -m pip install "
-            f"{names}"
+            f"{prog}: error: scikit-learn is not installed: {sys.executable} -m pip "
+            "install scikit-learn"
         )
     with one_line(prog):
         module = MODULES.get(options.name, options.name)
         module = importlib.import_module(f"grassmann_classify.{module}")
-        from grassmann_classify.baseline_rows import names_of_rows
-        from grassmann_classify.finding import check_apart
+        from grassmann_classify.baseline_rows import check_methods
         from grassmann_classify.results import Results
-        from grassmann_classify.rows import check_asked
 
         recipe, settings, paths = split(options)
-        if settings.methods is not None:
-            check_asked(settings.methods, names_of_rows(settings))
-        check_apart(paths.out, *filter(None, (paths.data, paths.new, paths.more)))
-        with Results(paths.out) as out:
+        check_methods(settings)
+        sources = [*filter(None, (paths.data, paths.new, paths.more))]
+        with Results(paths.out, sources) as out:
             getattr(module, options.name)(recipe, settings, paths, out)
-
-
-def _name():
-    """What the user typed, as far as it can be told."""
-    return f"python -m {__package__}" if sys.argv[0].endswith(".py") else INSTALLED
 
 
 def run():
@@ -55,7 +46,7 @@ def run():
             sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = say
-    for name in ("SIGTERM", "SIGHUP"):  # else files of processes would stay in /tmp
+    for name in ("SIGTERM", "SIGHUP"):  # else temporary files of processes would stay
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))

@@ -12,6 +12,7 @@ from grassmann_classify.rows import (
     ESTIMATORS,
     Method,
     Nearest,
+    check_asked,
     estimator_of,
     methods,
     tried_first,
@@ -96,6 +97,11 @@ def names_of_rows(settings):
     names += [row.name for row in made if "learned atoms" in row.name]
     all_of_them = settings.kernels is not False  # None: as memory and time allow
     return [name for name in names if all_of_them or not is_in_kernel(name)]
+
+
+def check_methods(settings):
+    """ValueError unless each of settings.methods begins the name of a row."""
+    check_asked(settings.methods, names_of_rows(settings))
 
 
 def is_in_kernel(name):

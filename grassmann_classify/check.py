@@ -45,8 +45,8 @@ Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons
 def check(recipe, settings, paths, out):
     """Write suspects.csv, copies.csv and a sheet of the first suspects."""
     end = end_of(settings)
-    clips, _, recipe = labelled_clips(recipe, settings, paths, needs_splits=False)
-    bank = read(recipe, settings, paths, out, clips)
+    clips, _, recipe = labelled_clips(recipe, settings, paths)
+    bank = read(recipe, settings, paths, clips)
     collection = bank.collection
     names = collection.names
     copies = copies_table(collection)

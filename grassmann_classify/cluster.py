@@ -5,9 +5,8 @@ from collections import namedtuple
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.building import build_all, look
 from grassmann_classify.evaluation import BECAUSE, explained
-from grassmann_classify.inputs import new_clips, take_given
+from grassmann_classify.inputs import collection_of, new_clips, recipe_of
 from grassmann_classify.page import add_pictures, report_on, unusable
 from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
 from grassmann_classify.settings import CLUSTERED
@@ -26,10 +25,8 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 def cluster(recipe, settings, paths, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
     clips = new_clips(paths.data, recipe)
-    recipe = take_given(recipe, settings, clips)
-    strict = settings.strict or not (paths.data.is_dir() or settings.skip)
-    headers = look(clips, recipe, strict, settings.skip)
-    collection = build_all(clips, recipe, strict=strict, headers=headers)
+    recipe = recipe_of(clips, recipe, settings)
+    collection = collection_of(recipe, settings, paths, clips)
     names = collection.names
     X = collection.X
     kind = f"of dimension {X.shape[2]}"

@@ -10,12 +10,12 @@ import numpy as np
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
-from grassmann_classify.inputs import choose_kernels, labelled_clips, read, splits_of
+from grassmann_classify.inputs import choose_kernels, labelled_clips, read
 from grassmann_classify.page import about, add_pictures, report_on
 from grassmann_classify.pictures import save_pictures
 from grassmann_classify.results import save_codes, save_predictions, save_results
 from grassmann_classify.rows import slug
-from grassmann_classify.splits import strangers
+from grassmann_classify.splits import splits_of, strangers
 from grassmann_classify.tables import (
     accuracies,
     choices,
@@ -48,9 +48,8 @@ def compare(recipe, settings, paths, out):
     split; Ctrl-C, or the end of --seconds, leaves it as it is.
     """
     end = end_of(settings)
-    needs_splits = not paths.splits
-    clips, splits, recipe = labelled_clips(recipe, settings, paths, needs_splits)
-    inputs = read(recipe, settings, paths, out, clips)
+    clips, splits, recipe = labelled_clips(recipe, settings, paths)
+    inputs = read(recipe, settings, paths, clips)
     choose_kernels(settings, inputs)
     collection = inputs.collection
     pairs, how = splits_of(settings, paths, collection, splits)

@@ -1,6 +1,6 @@
 """Clips that are there twice: with the same frames, or in another encoding."""
 
-from collections import Counter, namedtuple
+from collections import Counter, defaultdict, namedtuple
 from itertools import combinations
 
 import numpy as np
@@ -27,47 +27,42 @@ Copy = namedtuple("Copy", "i j why same")
 
 
 def copies_of(collection):
-    """The Copies among the sets of a Collection, but for sets of one clip."""
-    points = collection.X if collection.sets is None else collection.sets
-    return copies(points, collection.clip, collection.frame)
-
-
-def copies(points, clip=None, frame=()):
-    """The Copies among equal subspaces (n, d, p), or among sets of rows.
+    """The Copies among the sets of a Collection, but for sets of one clip.
 
     Sets are copies if they share half of their distinct rows, as the recipe leaves them
-    (centred ones of different sets are not the same), or if the rows are images of this
-    shape that are much alike in small. clip (n,): the number of each point's clip, in
-    which no copies are sought; None: each is a clip of its own.
+    (centred ones of different sets are not the same), or if the rows are images that
+    are much alike in small; without rows, if their subspaces are equal.
     """
-    if isinstance(points, np.ndarray):
-        pairs = _equal_subspaces(points)
+    sets = collection.sets
+    clip = collection.clip
+    if sets is None:
+        pairs = _equal_subspaces(collection.X)
     else:
-        pairs = _near_in_small(points, frame) | _with_equal_frames(points)
-    return [pairs[i, j] for i, j in sorted(pairs) if clip is None or clip[i] != clip[j]]
+        pairs = _near_in_small(sets, collection.frame) | _with_equal_frames(sets)
+    return [pairs[i, j] for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
 def across(pairs, splits):
     """The Copies of which one trains and the other is tested in some split."""
-    first, second = np.array([pair[:2] for pair in pairs], int).reshape(-1, 2).T
-    torn = np.zeros(len(pairs), bool)
-    for train, test in splits:
-        torn |= np.isin(first, train) & np.isin(second, test)
-        torn |= np.isin(second, train) & np.isin(first, test)
-    return [pairs[k] for k in np.flatnonzero(torn)]
+    parts = [({*train.tolist()}, {*test.tolist()}) for train, test in splits]
+    return [
+        pair
+        for pair in pairs
+        if any({*pair[:2]} & train and {*pair[:2]} & test for train, test in parts)
+    ]
 
 
 def _with_equal_frames(sets):
     """{(i, j): Copy} of the sets of rows that share half, told by hashes."""
     frames = _each(lambda rows: {hash(row.tobytes()) for row in rows}, sets)
-    holders = {}
+    holders = defaultdict(list)
     for i, hashes in enumerate(frames):
         for number in hashes:
-            holders.setdefault(number, []).append(i)
+            holders[number].append(i)
     shared = Counter()
-    for where in holders.values():
-        if len(where) <= COMMON:
-            shared.update(combinations(where, 2))
+    for owners in holders.values():
+        if len(owners) <= COMMON:
+            shared.update(combinations(owners, 2))
     pairs = {}
     for (i, j), number in shared.items():
         shorter = min(len(sets[i]), len(sets[j]))

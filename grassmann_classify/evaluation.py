@@ -39,7 +39,7 @@ from grassmann_classify.splits import (
     folds_of_split,
     say_kept_together,
 )
-from grassmann_classify.words import duration, printable, short, to_stderr, told
+from grassmann_classify.words import all_in_words, duration, printable, short, to_stderr
 from grassmann_sc import estimators, files, tuning
 
 BECAUSE = 3  # sets named as what explains another
@@ -170,7 +170,7 @@ def run_splits(
             done[i][name] = record
             codes[i] |= of_row
             what = record["failed"]
-            what = f"failed: {what}" if what else told(record["chosen"])
+            what = f"failed: {what}" if what else all_in_words(record["chosen"])
             to_stderr(
                 f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {short(name)}  "
                 f"{what}"

@@ -1,4 +1,4 @@
-"""From a command's Recipe, Settings and Paths to clips, sets and splits."""
+"""From a command's Recipe, Settings and Paths to clips and their Bank."""
 
 import contextlib
 import time
@@ -6,91 +6,74 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from grassmann_classify.arrays import (
+    holds_sets,
+    labelled_stretches,
+    load_new_npz,
+    load_npz,
+    new_stretches,
+    say_columns,
+    with_bases,
+)
 from grassmann_classify.bank import FEW, N_GAMMAS, Bank
 from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Basis, Recipe, videos_of
+from grassmann_classify.clips import Basis, videos_of
 from grassmann_classify.finding import (
     find_clips,
     find_labelled,
     find_new_clips,
     is_table,
 )
-from grassmann_classify.npz import holds_sets, load_new_npz, load_npz, with_bases
-from grassmann_classify.options import flag_of
 from grassmann_classify.recipes import base_of, recipes_of
-from grassmann_classify.recordings import (
-    find_tables,
-    labelled_stretches,
-    new_stretches,
-    say_columns,
-)
-from grassmann_classify.settings import GIVEN
-from grassmann_classify.splits import (
-    check_classes,
-    read_split_file,
-    sets_of_clips,
-    split_at_random,
-    split_by_file,
-    split_by_group,
-    split_by_parts,
-)
-from grassmann_classify.words import clip_names, plural, printable, to_stderr
-from grassmann_sc import tuning
+from grassmann_classify.settings import READY_MADE, Recipe, flag_of
+from grassmann_classify.splits import check_classes, parts_of_file
+from grassmann_classify.words import plural, to_stderr
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_PRODUCTS = 1e12  # multiplications of Gaussian candidates: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
-OF_FRAMES = "size every evenly resample run axes columns arma".split()
+OF_FRAMES = "size every evenly resample window axes columns arma".split()
 CHOSEN = "features center stack spectrum kernels".split()
 
 
-def labelled_clips(recipe, settings, paths, needs_splits):
-    """(Clips of paths.data, splits of its file or None, Recipe), before any is read.
+def labelled_clips(recipe, settings, paths):
+    """(Clips of paths.data, or paths.more; splits; Recipe), before any is decoded.
 
-    needs_splits: are the splits of an .npz file needed? Splits of a file are {clip: parts}
-    of --labels, or pairs of clips of the .npz file. The Recipe is as clips need it, which
-    may be subspaces already.
+    splits: Parts of a file, or pairs of numbers of clips, or None. The Recipe is as
+    clips need it, which may be subspaces already. ValueError unless there are two
+    classes; of paths.more one is enough.
     """
-    clips, parts, columns = found_clips(
-        paths.data, recipe, settings, paths, needs_splits
-    )
-    if settings.label_column or paths.labels:
-        where = paths.labels or paths.data
-        check_classes([clip.label for clip in clips], f"{where}: ")
-    if paths.splits:
-        read_split_file(paths.splits, {clip.name for clip in clips})
-    if columns is None and recipe.axes is None:
-        columns = say_columns(clips)
-    recipe = replace(recipe, columns=columns and tuple(columns))
-    return clips, parts, take_given(recipe, settings, clips)
-
-
-def found_clips(path, recipe, settings, paths, needs_splits=False, fewest=2):
-    """(The clips with labels at a path, splits of its file or None, columns of tables).
-
-    needs_splits: as in labelled_clips; fewest: classes that class folders must be.
-    """
-    parts = None
+    path = paths.data or paths.more
+    fewest = 2 if paths.data else 1
     columns = recipe.columns
+    parts = None
     if settings.label_column:
-        labels = settings.label_column, settings.group_column, settings.group_by
-        tables = find_tables(path)
-        clips, columns = labelled_stretches(tables, recipe, *labels, settings.strict)
+        names = settings.label_column, settings.group_column, settings.group_by
+        clips, columns = labelled_stretches(path, recipe, *names, settings.strict)
     elif paths.labels:
         clips, parts = find_labelled(path, paths.labels)
     elif path.is_dir():
-        clips = find_clips(path, settings.group_by, recipe.run, fewest)
+        clips = find_clips(path, settings.group_by, recipe.window, fewest)
     elif is_table(path):
         raise ValueError(
             f"{path} is a table: --label-column names its column of labels"
         )
     else:
-        clips, parts = load_npz(path, recipe.key, needs_splits, recipe.axes)
+        clips, parts = load_npz(path, recipe.key, recipe.axes)
+    where = paths.labels or path
     if not clips:
-        raise ValueError(f"{paths.labels or path} must label a clip, got none")
+        raise ValueError(f"{where} must label a clip, got none")
+    if paths.data:
+        check_classes([clip.label for clip in clips], f"{where}: ")
+    if paths.splits:
+        parts = parts_of_file(paths.splits, {clip.name for clip in clips})
     _say_alike({clip.label for clip in clips})
-    return with_bases(clips, recipe.key), parts, columns
+    clips = with_bases(clips, recipe.key)
+    if columns is None and recipe.axes is None:
+        columns = say_columns(clips)
+    recipe = replace(recipe, columns=columns and tuple(columns))
+    return clips, parts, recipe_of(clips, recipe, settings)
 
 
 def _say_alike(labels):
@@ -110,20 +93,19 @@ def new_clips(path, recipe):
     """Those of a folder, a file of sets, or one clip."""
     if path.is_file() and holds_sets(path, recipe.axes):
         return load_new_npz(path, recipe.key, recipe.axes)
-    clips = find_new_clips(path)
-    return new_stretches(with_bases(clips, recipe.key), recipe)
+    return new_stretches(with_bases(find_new_clips(path), recipe.key), recipe)
 
 
-def take_given(recipe, settings, clips):
+def recipe_of(clips, recipe, settings):
     """The Recipe for clips that are subspaces already, if any is; settings follow."""
     names = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
-    if not names:
+    if not names or recipe.features == READY_MADE:
         return recipe
-    defaults = asdict(Recipe()) | {"features": ["raw"], "stack": [1]}
+    usual = asdict(Recipe()) | {"features": ["raw"], "stack": [1]}
     options = {name: getattr(recipe, name) for name in OF_FRAMES}
     options |= {name: getattr(settings, name) for name in CHOSEN}
     for name, value in options.items():
-        if value and value != defaults.get(name):
+        if value and value != usual.get(name):
             raise ValueError(
                 f"{flag_of(name)} goes with frames, and {names[0]} is a subspace already"
             )
@@ -132,33 +114,37 @@ def take_given(recipe, settings, clips):
         "spectra, and the rows that need frames"
     )
     settings.kernels = False
-    return replace(recipe, features=GIVEN)
+    return replace(recipe, features=READY_MADE)
 
 
-def read(recipe, settings, paths, out, clips):
+def read(recipe, settings, paths, clips):
     """The Bank of all clips: their Collection by each recipe to choose from."""
     start = time.perf_counter()
-    # a file's sets belong together: what is wrong with one is wrong with the file
-    several = paths.data.is_dir() or settings.label_column
-    strict = settings.strict or not (several or settings.skip)
     by = read_by(recipe, settings)
-    headers = look(clips, by, strict, settings.skip)
     most_rows = np.inf if settings.kernels else MOST_ROWS
-    collection = build_all(
-        clips, by, recipe.features != GIVEN, strict, most_rows, headers=headers
-    )
+    collection = collection_of(by, settings, paths, clips, most_rows)
     seconds = time.perf_counter() - start
     recipes = recipes_for(recipe, settings, collection)
     n, d, p = collection.X.shape
     # what recipes to choose from make of frames has other d and p
-    what = (
-        f" to {p}-dimensional subspaces of R^{d}" if recipes is None else " of frames"
-    )
+    what = " of frames" if recipes else f" to {p}-dimensional subspaces of R^{d}"
     to_stderr(
         f"{plural(n, 'set')}{what}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
     return inputs_for(collection, recipe, settings, recipes)
+
+
+def collection_of(recipe, settings, paths, clips, most_rows=0):
+    """The Collection of clips of paths.data, which are looked at before one is decoded.
+
+    most_rows: as build_all has it.
+    """
+    # a file's sets belong together: what is wrong with one is wrong with the file
+    several = paths.data.is_dir() or settings.label_column
+    strict = settings.strict or not (several or settings.skip)
+    headers = look(clips, recipe, strict, settings.skip)
+    return build_all(clips, recipe, strict, most_rows, headers=headers)
 
 
 def inputs_for(collection, recipe, settings, recipes=None):
@@ -167,10 +153,10 @@ def inputs_for(collection, recipe, settings, recipes=None):
     recipes: {name: Recipe} to choose from; None: that by which the sets were read.
     """
     recipe = recipe if recipes is None else base_of(recipe)
-    normalised = recipe.stack > 1 and recipe.center
     videos = None
+    normalised = recipe.stack > 1 and recipe.center
     if not normalised and (settings.baselines or settings.methods):
-        videos = videos_of(collection, recipe.arma or recipe.stack)
+        videos = videos_of(collection, recipe.n_blocks)
     return Bank(collection, recipes, settings, videos)
 
 
@@ -180,12 +166,12 @@ def choose_kernels(settings, inputs):
         return
     why = f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
     sets = inputs.collection.sets
-    products = np.inf
+    settings.kernels = sets is not None
     if sets:
         few = sum(min(len(rows), FEW) for rows in sets)
         products = N_GAMMAS * few**2 / 2 * sets[0].shape[1]
+        settings.kernels = products <= MOST_PRODUCTS
         why = f"Gram matrices take {products:.1g} multiplications"
-    settings.kernels = products <= MOST_PRODUCTS
     if not settings.kernels:
         to_stderr(
             f"left out the rows in a kernel's space: {why}; --kernels asks for them"
@@ -204,13 +190,11 @@ def choice_of(recipe, settings):
     stack = settings.stack
     if recipe.resample:  # descriptors come before it, variants are made behind it
         features = features or ["raw"]
-    if recipe.features == GIVEN:
-        return None
-    if None not in (features, center, stack) and len(features) == len(stack) == 1:
-        return None
-    if {"lbp_top", "gei"} & {*(features or [])}:  # no row a frame
-        return None
-    if recipe.resample and features != ["raw"]:
+    kinds = {*(features or [])}
+    no_choice = None not in (features, center, stack) and len(kinds) == len(stack) == 1
+    behind = recipe.resample and kinds != {"raw"}
+    a_row_a_frame = not {"lbp_top", "gei"} & kinds
+    if recipe.features == READY_MADE or no_choice or behind or not a_row_a_frame:
         return None
     return features, center if center is None else [center], stack
 
@@ -237,33 +221,3 @@ def recipes_for(recipe, settings, collection):
         words = "; ".join(recipes)
         to_stderr(f"{plural(len(recipes), 'recipe')} to choose from: {words}")
     return recipes
-
-
-def splits_of(settings, paths, collection, parts):
-    """[(train, test), ...] and how they came about; parts: as in labelled_clips."""
-    names = collection.names
-    if paths.splits:
-        pairs = split_by_file(paths.splits, names, collection.clip, collection.unusable)
-        how = f"splits of {printable(paths.splits)}"
-    elif isinstance(parts, dict):
-        pairs = split_by_parts(paths.labels, parts, names, collection.clip)
-        how = f"split of {printable(paths.labels.name)}"
-    elif parts:
-        # numbers of the file's sets, of which some may be left out
-        whole = clip_names(names, collection.clip)
-        number = np.array([int(name.removeprefix("set ")) for name in whole])
-        pairs = tuning.check_splits(sets_of_clips(parts, number), len(number))
-        how = f"splits of {printable(paths.data.name)}"
-    elif collection.group is not None:
-        pairs = split_by_group(collection.label, collection.group)
-        how = "one group left out at a time"
-    else:
-        drawn = settings.train, settings.repeats, settings.seed
-        pairs = split_at_random(collection.label, *drawn, collection.clip)
-        share = f"{100 * settings.train:g} %"
-        if settings.train >= 1:
-            share = f"{settings.train:g} clips a class"
-        how = f"random splits, {share} to train"
-    for train, _ in pairs:
-        check_classes(collection.label[train], f"{how}: a training part: ")
-    return pairs, how

@@ -17,7 +17,6 @@ from grassmann_classify.baseline_rows import EVERY_ESTIMATOR, every_method
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import (
     Clip,
-    Recipe,
     pictures_of,
     some_sets,
     videos_of,
@@ -28,15 +27,15 @@ from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
 from grassmann_classify.recipes import common_bases
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding, most_telling
-from grassmann_classify.settings import GIVEN, Settings
+from grassmann_classify.settings import READY_MADE, Recipe, Settings
 from grassmann_classify.splits import check_classes, kept_together, say_kept_together
 from grassmann_classify.words import (
+    all_in_words,
     clip_names,
     first_of,
     plural,
     short,
     to_stderr,
-    told,
 )
 from grassmann_sc import discriminative, files, shared, tuning
 from grassmann_sc.baselines import hulls
@@ -287,7 +286,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
         choice = {"features": [recipe.features], "center": recipe.center}
         settings = replace(settings, stack=[recipe.stack], **choice)
     by = read_by(recipe, settings)
-    collection = build_all(clips, by, keep_rows=True, strict=True)
+    collection = build_all(clips, by, strict=True)
     recipes = recipes_for(recipe, settings, collection)
     bank = inputs_for(collection, recipe, settings, recipes)
     return learn(bank, by, settings, clips)
@@ -310,7 +309,7 @@ def learn(bank, recipe, settings, clips=(), end=None):
     failed = None
     methods = every_method(bank)
     for row in evaluate(bank, class_index, group, *split, methods, settings, end=end):
-        what = f"failed: {row.failed}" if row.failed else told(row.chosen)
+        what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
             rows[row.method.name] = row
@@ -354,7 +353,7 @@ def _row_that_answers(rows, failed, is_named):
 
 def model_of(row, collection, recipe, pictures=None):
     """The Model of an Outcome, learned from all sets of a Collection."""
-    reader = reader_of(row, recipe.arma or recipe.stack)
+    reader = reader_of(row, recipe.n_blocks)
     parameters, atoms = _parameters_of(row)
     n = len(collection.label)
     names = collection.names
@@ -373,7 +372,7 @@ def model_of(row, collection, recipe, pictures=None):
         clip_names(names, collection.clip),
         digests_of(collection, recipe),
         None if group is None else [*map(str, group)],
-        told(row.chosen),
+        all_in_words(row.chosen),
         float(row.score),
         n,
         pictures,
@@ -386,7 +385,7 @@ def digests_of(collection, recipe):
 
     None where the rows are not in memory.
     """
-    points = collection.X if recipe.features == GIVEN else collection.sets
+    points = collection.X if recipe.features == READY_MADE else collection.sets
     if points is None:
         return None
     return [
@@ -441,8 +440,7 @@ def check_model(model):
 
 def build_new(model, clips, strict=False):
     """The Collection of clips without labels, by the recipe of a model."""
-    keep_rows = model.recipe.features != GIVEN
-    return build_all(clips, model.recipe, keep_rows, strict, shape=model.shape)
+    return build_all(clips, model.recipe, strict, shape=model.shape)
 
 
 def add(model, sets, labels, groups=None):

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from grassmann_classify.bank import Candidate
-from grassmann_classify.clips import Collection, Recipe
+from grassmann_classify.clips import Collection
 from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.model import PARAMETERS, Model, Reader, check_model
 from grassmann_classify.recipes import common_bases
+from grassmann_classify.settings import Recipe
 from grassmann_sc import files, kernels
 
 # The arrays of a file and the kinds of their dtypes.

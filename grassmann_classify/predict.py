@@ -13,7 +13,6 @@ from grassmann_classify.building import look_at_new
 from grassmann_classify.evaluation import end_of
 from grassmann_classify.inputs import (
     choose_kernels,
-    found_clips,
     labelled_clips,
     new_clips,
     read,
@@ -36,9 +35,9 @@ def predict(recipe, settings, paths, out):
         model = load(paths.model, name="--model")
         new = paths.new and new_clips(paths.new, model.recipe)
     else:
-        clips, _, recipe = labelled_clips(recipe, settings, paths, needs_splits=False)
+        clips, _, recipe = labelled_clips(recipe, settings, paths)
         new = paths.new and new_clips(paths.new, recipe)
-        inputs = read(recipe, settings, paths, out, clips)
+        inputs = read(recipe, settings, paths, clips)
         choose_kernels(settings, inputs)
         collection = inputs.collection
         if new:
@@ -57,8 +56,7 @@ def add(recipe, settings, paths, out):
     """Save a model that has learned the clips MORE too."""
     check_save(paths.save)
     model = load(paths.model, name="--model")
-    clips, *_ = found_clips(paths.more, model.recipe, settings, paths, fewest=1)
-    look_at_new(clips, model.recipe, model.shape, settings.strict)
+    clips, *_ = labelled_clips(model.recipe, settings, paths)
     collection = build_new(model, clips, settings.strict)
     label = _of_type(collection.label, model.labels.dtype)
     before = len(model.labels)

@@ -27,14 +27,6 @@ MOST_SHORTENED = 4000
 SHORTER = 4
 
 
-def _fitted_options(features, shape):
-    """Options of a descriptor that suit frames of this shape, where none are given."""
-    if features == "hog" and len(shape) == 2:
-        cell = max(4, min(shape) // CELLS)
-        return {"pixels_per_cell": [cell, cell], "cells_per_block": [2, 2]}
-    return {"grid": [*LBP_GRID]} if features == "lbp" and len(shape) == 2 else {}
-
-
 def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
@@ -45,32 +37,33 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     cells of about a fifth of the frame, and LBP a grid of 2 x 2 cells; a single one has
     the options of plain.
     """
-    images = len(shape) == 2 and min(shape) >= SMALLEST and plain.resample is None
-    images = images and plain.describe is None
+    images = len(shape) == 2 and min(shape) >= SMALLEST
+    images = images and plain.resample is None and plain.describe is None
     images = images and importlib.util.find_spec("skimage") is not None
-    if features is None:
-        features = PER_FRAME if images else ["raw"]
     steps = plain.resample or min(STEPS, int(np.median(lengths)))
+    features = features or (PER_FRAME if images else ["raw"])
     if stack is None:
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
+    options = {features[0]: plain.feature_options}
+    if len(features) > 1:
+        cell = max(4, min(shape) // CELLS)
+        hog = {"pixels_per_cell": [cell, cell], "cells_per_block": [2, 2]}
+        options = {"hog": hog, "lbp": {"grid": [*LBP_GRID]}}
+        options = options if len(shape) == 2 else {}
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
             continue
-        options = plain.feature_options
-        if len(features) > 1:
-            options = _fitted_options(kind, shape)
-        words = [kind.upper() if kind != "raw" else "raw"] * (len(features) > 1)
+        words = [kind if kind == "raw" else kind.upper()] * (len(features) > 1)
         words += ["centred"] * (centred and center != [True])
-        stacked = m if m == HALF else f"stack {m}"
-        words += [stacked] * (m != 1 and len(stack) > 1)
+        words += [m if m == HALF else f"stack {m}"] * (m != 1 and len(stack) > 1)
         half = {"resample": steps, "stack": steps // 2} if m == HALF else {"stack": m}
         recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
-            feature_options=options if kind != "raw" else {},
+            feature_options=options.get(kind, {}) if kind != "raw" else {},
             center=centred,
             **half,
         )
@@ -95,14 +88,10 @@ def describe(clip, recipe):
         return frames.describe(clip, recipe.features, **recipe.feature_options)
     with ONE_AT_A_TIME:
         try:
-            rows = np.asarray(recipe.describe(clip))
+            rows = frames.describe(clip, recipe.describe)
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise ValueError(f"describe raised {what}") from error
-    if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
-        raise ValueError(
-            f"describe must return real numbers (n, d), got {rows.dtype} {rows.shape}"
-        )
     if not np.isfinite(rows).all():
         raise ValueError("describe must return finite numbers, got NaN or inf")
     return rows
@@ -146,15 +135,11 @@ def kept_rows(rows, recipe):
 
     With an ARMA model they are centred before they are stacked, as from_video does.
     """
-    if recipe.arma:
-        return subspaces.block_hankel(_normalised(rows, recipe), recipe.arma)
-    return _normalised(subspaces.block_hankel(rows, recipe.stack), recipe)
-
-
-def _normalised(rows, recipe):
+    if not recipe.arma:
+        rows = subspaces.block_hankel(rows, recipe.stack)
     rows = core.real_array(rows, "rows").copy()
     subspaces.normalise(rows, recipe.center, False)
-    return rows
+    return subspaces.block_hankel(rows, recipe.arma) if recipe.arma else rows
 
 
 def padded(spectra):

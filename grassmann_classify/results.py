@@ -1,14 +1,13 @@
 """The folder of a run: new for each, with results.json, predictions.csv, codes.npz."""
 
 import contextlib
-import io
 import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 
-from grassmann_classify.finding import MARK
+from grassmann_classify.finding import MARK, check_apart
 from grassmann_classify.tables import (
     all_answers,
     compared,
@@ -19,8 +18,6 @@ from grassmann_classify.tables import (
 from grassmann_classify.words import to_stderr, versions
 from grassmann_sc import files
 
-DIGITS = 9  # of fractions in results.json: the rest is rounding
-
 
 class Results:
     """A new folder for the files of a run, as long as the with statement lasts.
@@ -29,26 +26,28 @@ class Results:
             out.write("results.json", lambda file: file.write(b"{}"))
 
     folder: out, else out-2, out-3, ..., whichever is not there; it is removed if nothing
-    is written. written: {name: path}. ValueError if no folder can be made.
+    is written. written: {name: path}. ValueError if no folder can be made, or if it
+    would lie within a class folder or a clip of the sources.
     """
 
-    def __init__(self, folder, name="--out"):
+    def __init__(self, folder, sources=()):
         self.written = {}
         path = Path(folder)
-        if path.name in ("", ".."):
-            raise _not_made(name, folder, "a name is needed")
-        for k in itertools.count(1):
-            self.folder = path if k == 1 else path.with_name(f"{path.name}-{k}")
-            try:
-                self.folder.parent.mkdir(parents=True, exist_ok=True)
-                self.folder.mkdir()  # of two runs at once only one can make it
-                (self.folder / MARK).touch()
-                return
-            except FileExistsError:
-                if not self.folder.parent.is_dir():
-                    raise _not_made(name, folder, "a file is in its way") from None
-            except OSError as error:
-                raise _not_made(name, folder, error) from None
+        check_apart(path, sources)
+        try:
+            if path.name == "..":
+                raise ValueError("a name is needed")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for k in itertools.count(1):
+                self.folder = path if k == 1 else path.with_name(f"{path.name}-{k}")
+                with contextlib.suppress(FileExistsError):
+                    self.folder.mkdir()  # of two runs at once only one can make it
+                    break
+            (self.folder / MARK).touch()
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"--out must be a folder that can be made, got {folder}: {error}"
+            ) from None
 
     def __enter__(self):
         return self
@@ -63,20 +62,14 @@ class Results:
 
     def write(self, name, write):
         """Write a file by write(file), whole or not at all; gives its path."""
-        content = io.BytesIO()
-        write(content)
         path = self.folder / name
         try:
-            files.write_whole(path, lambda file: file.write(content.getvalue()))
+            files.write_whole(path, write)
         except OSError as error:
             why = error.strerror or error
             raise OSError(f"{path} cannot be written: {why}") from None
         self.written[name] = path
         return path
-
-
-def _not_made(name, folder, why):
-    return ValueError(f"{name} must be a folder that can be made, got {folder}: {why}")
 
 
 def save_results(out, options, collection, pairs, results, n_done=None):
@@ -103,8 +96,16 @@ def save_results(out, options, collection, pairs, results, n_done=None):
         "comparison": compared(results, done)._asdict(),
         "failed": [*collection.unusable.values()],
     }
-    text = json.dumps(_rounded(content), indent=1, default=str)
+    text = json.dumps(content, default=_plain)
+    # nine digits of a fraction: the rest is rounding
+    content = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
+    text = json.dumps(content, indent=1)
     out.write("results.json", lambda file: file.write(text.encode()))
+
+
+def _plain(value):
+    """NumPy's arrays and numbers as JSON has them, all else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def save_predictions(out, collection, pairs, results):
@@ -115,15 +116,9 @@ def save_predictions(out, collection, pairs, results):
             splits[k]["predicted"] if k < len(splits) else None
             for splits in results.values()
         ]
-        rows += [
-            [
-                collection.names[i],
-                k,
-                collection.label[i],
-                *("" if labels is None else labels[row] for labels in answers),
-            ]
-            for row, i in enumerate(test)
-        ]
+        for row, i in enumerate(test):
+            labels = ["" if answer is None else answer[row] for answer in answers]
+            rows.append([collection.names[i], k, collection.label[i], *labels])
     write_rows(out, "predictions.csv", ["clip", "split", "truth", *results], rows)
 
 
@@ -134,33 +129,15 @@ def _summary(label, pairs, splits):
     confusion = np.zeros((len(place), len(place)), int)
     np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
     accuracy = [split["accuracy"] for split in successes(splits)]
-    others = {
-        name: [None if split["failed"] else split[name] for split in splits]
-        for name in ("balanced", "f1")
-    }
-    return {
+    summary = {
         "mean": np.mean(accuracy) if accuracy else None,
         "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
-        "accuracy": [
-            None if split["failed"] else split["accuracy"] for split in splits
-        ],
-        **others,
-        "failed": [split["failed"] for split in splits],
-        "seconds": [split["seconds"] for split in splits],
-        "chosen": [split["chosen"] for split in splits],
-        "confusion": confusion,
     }
-
-
-def _rounded(value):
-    """NumPy's numbers and arrays as JSON has them, fractions with DIGITS digits."""
-    if isinstance(value, dict):
-        return {name: _rounded(part) for name, part in value.items()}
-    if hasattr(value, "tolist"):
-        return _rounded(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.{DIGITS}g}") if type(value) is float else value
+    for name in ("accuracy", "balanced", "f1"):
+        summary[name] = [None if split["failed"] else split[name] for split in splits]
+    for name in ("failed", "seconds", "chosen"):
+        summary[name] = [split[name] for split in splits]
+    return summary | {"confusion": confusion}
 
 
 def save_codes(out, collection, done):

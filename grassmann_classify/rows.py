@@ -26,7 +26,7 @@ from grassmann_classify.inner_product import (
     mean_of,
 )
 from grassmann_classify.settings import USUAL_P
-from grassmann_classify.words import ROWS, meant, plural, printable, short, told
+from grassmann_classify.words import ROWS, all_in_words, meant, plural, printable, short
 from grassmann_sc import estimators, shared, tuning
 
 EACH = 8  # candidates, at most, of rows that choose one of those that are summed
@@ -397,7 +397,7 @@ def _left_out(choice):
     found = {}
     for why, (first, *others) in by_reason.items():
         common = dict(item for item in first if all(item in point for point in others))
-        found[told(common) or plural(len(others) + 1, "candidate")] = why
+        found[all_in_words(common) or plural(len(others) + 1, "candidate")] = why
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is searched and evaluated, what is read and written, and what values are valid.
+"""What a command line becomes: Recipe, Settings and Paths, and what values are valid.
 
 Needs the standard library alone, so that --help does not wait for slow imports.
 """
@@ -21,7 +21,7 @@ USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
 DESCRIPTORS = ("raw", "hog", "lbp", "lbp_top", "gei")
-GIVEN = "given"  # in place of a descriptor: clips are subspaces already
+READY_MADE = "ready-made"  # in place of a descriptor: clips are subspaces already
 AXES = ("n", "time", "channels", "height", "width")  # of arrays
 # What values an option may have: many: a list of them; optional: or None
 Rule = namedtuple(
@@ -61,9 +61,11 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "every": Rule(int, least=1),
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
-    "run": Rule(int, least=1, optional=True),
+    "window": Rule(int, least=1, optional=True),
     "step": Rule(int, least=1, optional=True),
     "arma": Rule(int, least=0),
+    "feature_options": Rule(dict),
+    "dpi": Rule(int, least=10, most=2400),
 }
 KINDS = {
     int: (numbers.Integral, "an integer", "integers"),
@@ -71,6 +73,7 @@ KINDS = {
     bool: (bool, "True or False", None),
     str: (str, "the first words of a row", "the first words of rows"),
     "text": (str, "a text", "texts"),
+    dict: (dict, "a JSON object", None),
     "function": (Callable, "a function", None),
 }
 
@@ -165,6 +168,78 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How a clip becomes subspaces; the defaults take raw pixels of all frames.
+
+    p None: as many directions as the frames allow, up to MOST_P.
+    """
+
+    p: int | None = None
+    features: str = "raw"
+    feature_options: dict = field(default_factory=dict)
+    # in place of features: a function of frames (n_frames, height, width) or
+    # (n_frames, d) that makes rows (n, d); it is called by one thread at a time
+    describe: Callable | None = None
+    size: tuple | None = None
+    key: str | None = None  # of the array in files that hold several
+    columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
+    axes: str | None = None  # of arrays, as n,channels,time or channels,time
+    every: int = 1
+    evenly: int | None = None
+    resample: int | None = None  # the rows, linearly in time
+    window: int | None = None  # rows of a set, of which a clip may give several
+    step: int | None = None  # from one window's first row to the next's, None: window
+    stack: int = 1  # blocks of the Hankel matrix
+    # blocks of the observability matrix of an ARMA model with p states; 0: no model
+    arma: int = 0
+    center: bool = False
+    single: bool = False  # float32 bases
+    fewer: bool = False  # take the largest dimension that the frames allow, at most p
+
+    def __post_init__(self):
+        if self.p is None:
+            object.__setattr__(self, "p", MOST_P)
+            object.__setattr__(self, "fewer", True)
+
+    @property
+    def n_blocks(self):
+        """How many frames a row of a set holds."""
+        return self.arma or self.stack
+
+    @property
+    def is_raw(self):
+        """Are rows the frames themselves, or subspaces already?"""
+        return self.features in ("raw", READY_MADE) and self.describe is None
+
+    @property
+    def is_weighted(self):
+        """Are all singular directions kept, of which weighted subspaces are made?"""
+        return self.fewer and not self.arma and self.features != READY_MADE
+
+    @property
+    def clip_axes(self):
+        """The axes of a clip's array as it is stored, those behind time as they come."""
+        names = axes_named(self.axes) if self.axes else ["time"]
+        return [name for name in names if name != "n"]
+
+    @property
+    def choosing(self):
+        """The options of frames.pick by which frames are chosen."""
+        return {"every": self.every, "evenly": self.evenly}
+
+    @property
+    def reading(self):
+        """The options of frames.read_frames and frames.read_shape."""
+        return {
+            "size": self.size,
+            "key": self.key,
+            "columns": self.columns,
+            "frame_axis": self.clip_axes.index("time"),
+            **self.choosing,
+        }
+
+
+@dataclass(frozen=True)
 class Paths:
     """What a command reads, where its results go, and how they look."""
 
@@ -187,6 +262,11 @@ def candidate_points(settings):
     if settings.p is None and settings.spectrum is None:
         return None, SPECTRUM
     return settings.p or [], settings.spectrum or []
+
+
+def flag_of(name):
+    """The flag of an option of this name, as errors call it."""
+    return "-k" if name == "k" else f"--{name.replace('_', '-')}"
 
 
 def axes_named(text):

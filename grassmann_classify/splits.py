@@ -3,7 +3,7 @@
 import csv
 import re
 import warnings
-from collections import Counter
+from collections import Counter, namedtuple
 
 import numpy as np
 from sklearn.model_selection import (
@@ -48,10 +48,16 @@ def _as_meant(cell):
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-def rows_by_clip(path, header, rows, name_of):
-    """{clip: (line, row)} of a CSV file, each row checked.
+# Parts of splits by the names of clips, or of their sets. path: the file; how: it in
+# words; columns: the names of the splits; by_clip: {name: (line, {column: cell})}
+Parts = namedtuple("Parts", "path how columns by_clip")
 
-    name_of(cell): the name of the clip that a cell of the column clip means.
+
+def rows_by_clip(path, header, rows, columns, name_of):
+    """{clip: (line, {column: cell})} of a CSV file, each row checked.
+
+    columns: those that hold train, test or nothing; name_of(cell): the name of the clip
+    that a cell of the column clip means.
     """
     by_clip = {}
     for line, row in rows:
@@ -60,123 +66,129 @@ def rows_by_clip(path, header, rows, name_of):
                 f"{path}: line {line} must have {plural(len(header), 'column')}, got "
                 f"{len(row)}"
             )
-        cell = row[header.index("clip")].strip()
-        if not cell:
+        cells = dict(zip(header, map(str.strip, row)))
+        name = name_of(cells["clip"])
+        if not cells["clip"]:
             raise ValueError(f"{path}: line {line} must name a clip, got none")
-        name = name_of(cell)
         if name in by_clip:
             raise ValueError(
                 f"{path}: must name a clip once, got {name} in lines {by_clip[name][0]} "
                 f"and {line}"
             )
-        by_clip[name] = line, row
+        wrong = sorted({cells[column] for column in columns} - {"train", "test", ""})
+        if wrong:
+            raise ValueError(
+                f"{path}: line {line} must hold a clip and train, test or nothing, got "
+                f"{wrong[0]!r}"
+            )
+        by_clip[name] = line, cells
     return by_clip
 
 
-def check_parts(path, line, parts):
-    """ValueError unless each cell of a line is train, test or nothing."""
-    wrong = sorted({*parts} - {"train", "test", ""})
-    if wrong:
-        raise ValueError(
-            f"{path}: line {line} must hold a clip and train, test or nothing, got "
-            f"{wrong[0]!r}"
-        )
+def check_names(path, by_clip, names, cut=()):
+    """ValueError unless each name of {name: (line, cells)} is among these names.
 
-
-def check_names(path, by_clip, clips, unusable=()):
-    """ValueError unless each name of {name: (line, row)} is that of a clip.
-
-    Those of unusable clips, or of their sets, are passed over.
+    cut: clips whose sets may be named too, as class/clip#set.
     """
-    others = [name for name in by_clip if name not in clips]
-    passed = [name for name in others if {*unusable} & {name, name.rpartition("#")[0]}]
     nowhere = [
-        f"{name} in line {by_clip[name][0]}" for name in others if name not in passed
+        f"{name} in line {line}"
+        for name, (line, _) in by_clip.items()
+        if name not in names and name.rpartition("#")[0] not in cut
     ]
     if nowhere:
         raise ValueError(
             f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
         )
-    if passed:
-        to_stderr(
-            f"{path}: passed over {len(passed)} clips that could not be read: "
-            f"{', '.join(passed)}"
-        )
 
 
-def read_split_file(path, clips=None):
-    """(Names of the splits, {clip: (line, [clip, train, test or nothing, ...])}).
+def parts_of_file(path, clips):
+    """The Parts of a CSV file, which names clips as class/clip, or as class/clip#set.
 
-    clips: names of those that are there, if the names are to be checked already.
+    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
+    each column. clips: the names of those that are there.
     """
     header, rows = read_rows(path)
-    if len(header) < 2 or header[0] != "clip":
+    columns = header[1:]
+    if not columns or header[0] != "clip" or len({*header}) < len(header):
         raise ValueError(
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    by_clip = rows_by_clip(path, header, rows, lambda cell: printable(cell, but=""))
-    for line, row in by_clip.values():
-        check_parts(path, line, row[1:])
-    if clips is not None:
-        sets = {name for name in by_clip if name.rpartition("#")[0] in clips}
-        check_names(path, by_clip, {*clips} | sets)
-    return header[1:], by_clip
+    by_clip = rows_by_clip(
+        path, header, rows, columns, lambda cell: printable(cell, but="")
+    )
+    check_names(path, by_clip, clips, clips)
+    return Parts(path, f"splits of {printable(path)}", columns, by_clip)
 
 
-def split_by_file(path, names, clip=None, unusable=()):
-    """The splits of a CSV file, as tuning.Split; it names clips as class/clip.
+def split_by_parts(parts, names, clip, unusable=()):
+    """The splits, as tuning.Split, of Parts by names of clips or of their sets.
 
-    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
-    each column. If a clip was cut into several sets, a line may name one,
-    class/clip#set; otherwise its sets stay together. clip (n,): the number of each
-    set's clip; unusable: clips that could not be read, whose lines are skipped.
+    If a clip was cut into several sets, its sets stay together unless the Parts name
+    them. names, clip (n,): of all sets; unusable: clips that could not be read.
     """
-    columns, by_clip = read_split_file(path)
-    clips = names if clip is None else clip_names(names, clip)
+    path, _, columns, by_clip = parts
+    clips = clip_names(names, clip)
     for name, whole in zip(names, clips):
         if name != whole and name in by_clip and whole in by_clip:
             raise ValueError(
                 f"{path}: must name a clip or its sets, got {whole} in line "
                 f"{by_clip[whole][0]} and {name} in line {by_clip[name][0]}"
             )
-    check_names(path, by_clip, {*names, *clips}, unusable)
-    parts = {name: row[1:] for name, (_, row) in by_clip.items()}
-    return _pairs_of_parts(path, columns, parts, names, clips)
-
-
-def _pairs_of_parts(path, columns, parts, names, clips):
-    """The splits of {clip or set: [train, test or nothing in each column]}."""
-    absent = [""] * len(columns)
-    sides = [
-        parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)
+    check_names(path, by_clip, {*names, *clips, *unusable}, unusable)
+    nothing = None, dict.fromkeys(columns)
+    rows = [
+        by_clip.get(name, by_clip.get(whole, nothing))
+        for name, whole in zip(names, clips)
     ]
     pairs = []
-    for k, split in enumerate(columns):
-        train, test = (
-            np.array([i for i, part in enumerate(sides) if part[k] == side], int)
-            for side in ("train", "test")
-        )
+    for column in columns:
+        sides = np.array([cells[column] for _, cells in rows])
+        train, test = (np.flatnonzero(sides == side) for side in ("train", "test"))
         if not len(train) or not len(test):
             raise ValueError(
-                f"{path}: split {split!r} must have clips to train and to test, got "
+                f"{path}: split {column!r} must have clips to train and to test, got "
                 f"{len(train)} and {len(test)} that could be read"
             )
         pairs.append((train, test))
     return tuning.check_splits(pairs, len(names))
 
 
-def split_by_parts(path, parts, names, clip):
-    """The split of what find_labelled gave, as split_by_file."""
-    return _pairs_of_parts(path, ["split"], parts, names, clip_names(names, clip))
+def splits_of(settings, paths, collection, parts):
+    """[(train, test), ...] and how they came about.
+
+    parts: Parts, or pairs of numbers of clips, "set 0" the first, or None: by groups, if
+    there are any, else at random.
+    """
+    names = collection.names
+    if isinstance(parts, Parts):
+        how = parts.how
+        pairs = split_by_parts(parts, names, collection.clip, collection.unusable)
+    elif parts:
+        how = f"splits of {printable(paths.data.name)}"
+        whole = clip_names(names, collection.clip)
+        number = np.array([int(name.removeprefix("set ")) for name in whole])
+        pairs = tuning.check_splits(sets_of_clips(parts, number), len(number))
+    elif collection.group is not None:
+        how = "one group left out at a time"
+        pairs = split_by_group(collection.label, collection.group)
+    else:
+        share = f"{100 * settings.train:g} %"
+        if settings.train >= 1:
+            share = f"{settings.train:g} clips a class"
+        how = f"random splits, {share} to train"
+        drawn = settings.train, settings.repeats, settings.seed
+        pairs = split_at_random(collection.label, *drawn, collection.clip)
+    for train, _ in pairs:
+        check_classes(collection.label[train], f"{how}: a training part: ")
+    return pairs, how
 
 
 def strangers(label, pairs):
     """What to say of classes that are tested in a split and have nothing to train."""
-    tests = {}
+    tests = Counter()
     for train, test in pairs:
-        for c in np.setdiff1d(label[test], label[train]).tolist():
-            tests[c] = tests.get(c, 0) + 1
+        tests.update(np.setdiff1d(label[test], label[train]).tolist())
     return [
         f"class {c} has clips to test and none to train in {n} of {len(pairs)} splits: no "
         "answer there can be right"
@@ -219,35 +231,26 @@ def sets_of_clips(pairs, clip):
 
 
 def _random_pairs(label, share, repeats, seed):
+    """Pairs of indices; share: of each class, or a whole number of its clips."""
     classes, counts = np.unique(label, return_counts=True)
-    if counts.min() < 2:
+    needed = 1 + max(1, int(share))
+    if counts.min() < needed:
         raise ValueError(
-            "a random split needs two clips of each class, "
-            f"{classes[counts.argmin()]} has one that could be read"
+            f"--train {share:g} needs {needed} clips of each class, "
+            f"{classes[counts.argmin()]} has {counts.min()} that could be read"
         )
-    if share >= 1:
-        rng = np.random.default_rng(seed)
-        return [
-            _so_many_of_each(label, classes, int(share), rng) for _ in range(repeats)
-        ]
-    least = len(classes) / len(label)  # a clip of each class on both sides
-    share = min(max(share, least), 1 - least)
-    splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
-    return list(splitter.split(label, label))
-
-
-def _so_many_of_each(label, classes, number, rng):
-    train = []
-    for name in classes:
-        members = rng.permutation(np.flatnonzero(label == name))
-        if len(members) <= number:
-            raise ValueError(
-                f"--train {number} needs {number + 1} clips of each class, {name} has "
-                f"{len(members)} that could be read"
-            )
-        train.append(members[:number])
-    train = np.sort(np.concatenate(train))
-    return train, np.setdiff1d(np.arange(len(label)), train)
+    if share < 1:
+        least = len(classes) / len(label)  # a clip of each class on both sides
+        share = min(max(share, least), 1 - least)
+        splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
+        return [*splitter.split(label, label)]
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for _ in range(repeats):
+        members = [rng.permutation(np.flatnonzero(label == name)) for name in classes]
+        train = np.sort(np.concatenate([part[: int(share)] for part in members]))
+        pairs.append((train, np.setdiff1d(np.arange(len(label)), train)))
+    return pairs
 
 
 # ------------------------------------------------------------------------------ folds
@@ -319,23 +322,17 @@ def folds_of_split(label, group, train, settings):
 def say_kept_together(collection, pairs):
     """Groups for the cross-validation of each split; says what the user should know.
 
-    Each message is said once, with the splits that it holds for.
+    Each message is said once, with the number of splits that it holds for.
     """
-    clips = collection.clip
-    if clips is not None:
-        clips = np.array(clip_names(collection.names, clips))
+    clips = np.array(clip_names(collection.names, collection.clip))
     kept = []
-    splits_of = {}
-    for i, split in enumerate(pairs, 1):
+    messages = Counter()
+    for split in pairs:
         units, reasons = kept_together(collection.label, collection.group, clips, split)
         kept.append(units)
-        for why in reasons:
-            splits_of.setdefault(why, []).append(i)
-    for why, numbers in splits_of.items():
-        where = f"split {numbers[0]} of {len(pairs)}"
-        if len(numbers) > 1:
-            where = f"{len(numbers)} of {len(pairs)} splits"
-        to_stderr(f"{where}: {why}" if len(pairs) > 1 else why)
+        messages.update(reasons)
+    for why, n in messages.items():
+        to_stderr(f"{n} of {len(pairs)} splits: {why}" if len(pairs) > 1 else why)
     return kept
 
 
@@ -346,51 +343,33 @@ def kept_together(label, group, clip, split):
     why it does not keep groups or clips together, and which classes it cannot judge.
     label (n,) of all sets; group, clip (n,): names of theirs, or None.
     """
-    reasons = []
-    label = label[split.train].tolist()
     if clip is not None and len(np.unique(clip)) == len(clip):
         clip = None
-    for kind, units in (("group", group), ("clip", clip)):
+    reasons = []
+    kinds = ("group", group), ("clip", clip), ("set", np.arange(len(label)))
+    for kind, units in kinds:
         if units is None:
             continue
         torn = tuning.shared_groups(split, units)
-        alone = _classes_of_one(label, units[split.train].tolist())
+        pairs = zip(label[split.train].tolist(), units[split.train].tolist())
+        counts = Counter(c for c, _ in {*pairs})
+        alone = [c for c, count in counts.items() if count == 1]
         if len(torn):
             reasons.append(
                 f"{kind} {torn[0]} has sets in both parts, {len(torn)} in all have: "
                 f"cross-validation does not keep a {kind} together"
             )
-        elif len(alone) == len({*label}):
+        elif kind != "set" and len(alone) == len(counts):
             reasons.append(
                 f"no class has two {kind}s to train: cross-validation does not keep a "
                 f"{kind} together"
             )
         else:
-            return units, reasons + _said_of_alone(alone, label, kind)
-    alone = _classes_of_one(label, range(len(label)))
-    return None, reasons + _said_of_alone(alone, label, "set")
-
-
-def _classes_of_one(label, unit):
-    """The classes of which all sets belong to one unit."""
-    counts = Counter(c for c, _ in {*zip(label, unit)})
-    return sorted(
-        (c for c, count in counts.items() if count == 1), key=shared.natural_order
-    )
-
-
-def _said_of_alone(alone, label, kind):
-    """The message on classes with one group, clip or set to train."""
-    n_classes = len({*label})
-    if len(alone) in (0, n_classes):  # if all have one, folds raises
-        return []
-    who = (
-        f"class {alone[0]} has"
-        if len(alone) == 1
-        else (f"{len(alone)} of {n_classes} classes, {alone[0]} the first, have")
-    )
-    whom = "it" if len(alone) == 1 else "them"
-    return [
-        f"{who} one {kind} to train: cross-validation, which needs two, tells nothing of "
-        f"{whom}"
-    ]
+            break
+    if 0 < len(alone) < len(counts):  # if all have one, folds raises
+        names = [*map(str, sorted(alone, key=shared.natural_order))]
+        reasons.append(
+            f"cross-validation needs two {kind}s of a class to train and tells nothing of "
+            f"{plural(len(alone), 'class')} with one: {first_of(names, ', ')}"
+        )
+    return None if kind == "set" else units, reasons

@@ -6,7 +6,6 @@ library alone.
 
 import difflib
 import importlib.metadata
-import numbers
 import re
 import sys
 import unicodedata
@@ -118,24 +117,6 @@ def duration(seconds):
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def told(chosen):
-    """Chosen parameters in words.
-
-    >>> told({"lam": 0.1, "kernel": "linear", "p": None, "positive": True})
-    'lam 0.1, linear, positive True'
-    """
-    return ", ".join(
-        value if isinstance(value, str) else f"{name} {_number(value)}"
-        for name, value in chosen.items()
-        if value is not None
-    )
-
-
-def _number(value):
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return f"{value:g}" if is_number else str(value)
-
-
 LEARNED = re.compile(r"(g[SL]C), (\d+) learned atoms, ridge")
 ROWS = {  # {full name: (short name, what the row does)}
     "frames: SVM, mean of their scores": (
@@ -234,11 +215,26 @@ TERMS = {  # {the parameter: what its words mean}
 }
 THINGS = {"p": "direction", "n_neighbors": "neighbour", "candidates": "candidate"}
 NAMES = {"lam": "lambda", "spectrum": "all directions, alpha"}
-RULES = {
+VALUES = {
+    "plain": "plain frames",
+    "raw": "raw pixels",
+    "linear": "no kernel",
     "residual": "the class that explains most",
     "sum": "the class of the largest sum",
     "max": "the class of the largest weight",
 }
+
+
+def _row(name):
+    """(Short name, what it does) of a row; "" if it is none of ours."""
+    learned = LEARNED.fullmatch(name)
+    if not learned:
+        return ROWS.get(name, (name, ""))
+    coding, n_atoms = learned.groups()
+    return (
+        f"{coding}, {plural(int(n_atoms), 'learned atom')}",
+        f"{coding} over subspaces that are learned; ridge regression of the codes",
+    )
 
 
 def short(name):
@@ -247,18 +243,12 @@ def short(name):
     >>> short("gSC, labelled sets as atoms"), short("gSC, 40 learned atoms, ridge")
     ('gSC', 'gSC, 40 learned atoms')
     """
-    learned = LEARNED.fullmatch(name)
-    if learned:
-        return f"{learned[1]}, {plural(int(learned[2]), 'learned atom')}"
-    return ROWS.get(name, (name, ""))[0]
+    return _row(name)[0]
 
 
 def meaning(name):
     """What a row does, in a line; "" if it is none of ours."""
-    learned = LEARNED.fullmatch(name)
-    if learned:
-        return f"{learned[1]} over subspaces that are learned; ridge regression of the codes"
-    return ROWS.get(name, ("", ""))[1]
+    return _row(name)[1]
 
 
 def in_words(name, value, least=None):
@@ -269,19 +259,13 @@ def in_words(name, value, least=None):
     >>> in_words("lam", 0.1, least=0.01), in_words("n_neighbors", 40, least=10)
     ('lambda 0.01 to 0.1', '10 to 40 neighbours')
     """
-    if name == "recipe":
-        words = re.sub(r"stack (\d+)", r"stacks of \1 frames", value)
-        return {"plain": "plain frames", "raw": "raw pixels"}.get(words, words)
-    if name == "kernel":
-        gamma = getattr(value, "gamma", None)
-        value = (
-            getattr(value, "__name__", value) if gamma is None else f"gamma {gamma:.2g}"
-        )
-        return "no kernel" if value == "linear" else str(value)
-    if name == "rule":
-        return RULES.get(value, value)
+    if hasattr(value, "gamma"):
+        return f"gamma {value.gamma:.2g}"
+    if callable(value):
+        return getattr(value, "__name__", str(value))
     if isinstance(value, str):
-        return value
+        value = re.sub(r"stack (\d+)", r"stacks of \1 frames", value)
+        return VALUES.get(value, value)
     if isinstance(value, bool):
         return name if value else f"not {name}"
     words = f"{value:g}" if isinstance(value, (int, float)) else str(value)

@@ -7,7 +7,7 @@ from grassmann_classify import evaluation, inner_product
 from grassmann_classify.bank import FEW, Bank, Candidate, gram_of
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate, first_look
 from grassmann_classify.inner_product import (
     SHRINKAGE,
@@ -18,7 +18,7 @@ from grassmann_classify.inner_product import (
     mean_of,
 )
 from grassmann_classify.recipes import base_of, recipes_of
-from grassmann_classify.settings import Settings
+from grassmann_classify.settings import Recipe, Settings
 from grassmann_sc import tuning
 
 PLAIN = Recipe(24, fewer=True)
@@ -36,7 +36,7 @@ def bank_of(n_frames=24, noise=1.0, label=LABEL, **asked):
         exact = rng.standard_normal((n_frames, 2)) @ spaces[c]
         rows = exact + noise * rng.standard_normal((n_frames, 5))
         clips.append(Clip(f"{i}", label[i], None, [rows]))
-    base = build_all(clips, base_of(PLAIN), keep_rows=True)
+    base = build_all(clips, base_of(PLAIN))
     found = recipes_of(PLAIN, (5,), [n_frames])
     assert len(found) == 6
     return Bank(base, found, Settings(**asked))

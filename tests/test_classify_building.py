@@ -14,7 +14,8 @@ import grassmann_sc as core
 from grassmann_classify import building
 from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clips import Clip
+from grassmann_classify.settings import Recipe
 
 pytestmark = [
     pytest.mark.usefixtures("few_kernels"),
@@ -76,12 +77,12 @@ def test_another_choice_of_frames_is_kept_beside_the_first(
     both = BASE, replace(BASE, **option)
     fresh = []
     for n, recipe in enumerate(both, 1):
-        fresh.append(built(clip, recipe, keep_rows=True))
+        fresh.append(built(clip, recipe))
         assert len(cache()) == n
     assert not same(*fresh)
     never_decoded()
     for recipe, expected in zip(both, fresh):
-        assert same(built(clip, recipe, keep_rows=True), expected)
+        assert same(built(clip, recipe), expected)
 
 
 def test_what_comes_after_frames_needs_no_other_file(tmp_path, cache, never_decoded):
@@ -91,15 +92,15 @@ def test_what_comes_after_frames_needs_no_other_file(tmp_path, cache, never_deco
     for option in (
         {"p": 3},
         {"stack": 2, "center": True},
-        {"run": 4, "step": 2},
+        {"window": 4, "step": 2},
         {"arma": 2},
         {"resample": 5, "single": True},
         {"features": "lbp", "feature_options": {"grid": [2, 2]}},
         {"p": None},
     ):
         recipe = replace(BASE, **option)
-        expected = built(clip._replace(sources=[FRAMES]), recipe, keep_rows=True)
-        assert same(built(clip, recipe, keep_rows=True), expected)
+        expected = built(clip._replace(sources=[FRAMES]), recipe)
+        assert same(built(clip, recipe), expected)
     assert len(cache()) == 1
 
 
@@ -153,8 +154,8 @@ def test_images_of_a_folder_are_told_by_content_name_and_where_each_ends(
             np.array(Image.open(file)) for file in sorted(folder.iterdir(), key=order)
         ]
         assert same(
-            built(clip, recipe, keep_rows=True),
-            built(clip._replace(sources=[np.stack(frames)]), recipe, keep_rows=True),
+            built(clip, recipe),
+            built(clip._replace(sources=[np.stack(frames)]), recipe),
         )
         assert len(cache()) == n
 
@@ -222,7 +223,7 @@ def damaged(path):
 def test_a_damaged_file_of_the_cache_is_decoded_anew(tmp_path, cache, monkeypatch):
     """It is right again after that."""
     clip = save(tmp_path / "clip", FRAMES)
-    expected = built(clip, keep_rows=True)
+    expected = built(clip)
     (path,) = cache()
     read = building.frames.read_frames
     calls = []
@@ -232,7 +233,7 @@ def test_a_damaged_file_of_the_cache_is_decoded_anew(tmp_path, cache, monkeypatc
     )
     for n, _ in enumerate(damaged(path), 1):
         for _ in range(2):
-            assert same(built(clip, keep_rows=True), expected) and len(calls) == n
+            assert same(built(clip), expected) and len(calls) == n
         assert cache() == [path]
     assert n == 9
 
@@ -283,30 +284,29 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path, cache, monkeypatch):
 
 def test_rows_that_are_too_many_are_not_kept_and_cost_no_subspace():
     clips = [Clip(f"{i}", "ab"[i % 2], None, [FRAMES[: 5 + i]]) for i in range(4)]
-    rows = build_all(clips, BASE, keep_rows=True)
-    assert build_all(clips, BASE).sets is None and len(rows.sets) == 4
+    rows = build_all(clips, BASE)
+    assert len(rows.sets) == 4
     total = sum(A.nbytes for A in rows.sets)
-    for most in (0, total - 1, total, np.inf):
-        made = build_all(clips, BASE, keep_rows=True, most_rows=most)
-        assert same(made, rows if most >= total else rows._replace(sets=None))
+    for most in (0, total, total + 1, np.inf):
+        made = build_all(clips, BASE, most_rows=most)
+        assert same(made, rows if most > total else rows._replace(sets=None))
 
 
 def test_no_rows_are_held_that_nobody_asks_for_or_that_are_too_many(monkeypatch):
     """Beyond the bound, but for those of clips that are read at the same time."""
     clips = [Clip(f"{i}", "a", None, [FRAMES + i]) for i in range(40)]
-    build = building.build
-    wanted = []
+    keep = building.kept_rows
+    kept = []
 
-    def noted(clip, recipe, keep_rows):
-        wanted.append(keep_rows)
-        return build(clip, recipe, keep_rows)
+    def noted(rows, recipe):
+        kept.append(1)
+        return keep(rows, recipe)
 
-    monkeypatch.setattr(building, "build", noted)
-    build_all(clips, BASE)
-    assert len(wanted) == 40 and not any(wanted)
-    wanted.clear()
-    build_all(clips, BASE, keep_rows=True, most_rows=FRAMES.size * 8)
-    assert 2 <= sum(wanted) <= core.thread_count() + 2 and len(wanted) == 40
+    monkeypatch.setattr(building, "kept_rows", noted)
+    build_all(clips, BASE, most_rows=0)
+    assert not kept
+    build_all(clips, BASE, most_rows=FRAMES.size * 8)
+    assert 1 <= len(kept) <= core.thread_count() + 2
 
 
 # -------------------------------------------------------------------------- the command
@@ -333,7 +333,7 @@ RUNS = [  # one after another
     (*PLAIN, "--every", "2"),
     (*PLAIN, "--evenly", "4"),
     (*PLAIN, "--center", "--stack", "2"),
-    (*PLAIN, "--run", "4"),
+    (*PLAIN, "--window", "4"),
     (*PLAIN, "--features", "lbp"),
 ]
 

@@ -16,11 +16,11 @@ from grassmann_classify.check import (
     shared_with_nearest,
     suspects_among,
 )
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clips import Clip
 from grassmann_classify.cluster import clusters_of
 from grassmann_classify.evaluation import of_class
 from grassmann_classify.finding import MARK
-from grassmann_classify.settings import Settings
+from grassmann_classify.settings import Recipe, Settings
 from grassmann_sc.estimators import SubspaceClustering
 
 N_FRAMES = 10
@@ -44,7 +44,7 @@ def collection_of(sets, label, **more):
         Clip(f"set {i}", c, None, [rows])
         for i, (rows, c) in enumerate(zip(sets, label))
     ]
-    return build_all(made, Recipe(4), keep_rows=True)._replace(**more)
+    return build_all(made, Recipe(4))._replace(**more)
 
 
 def checked(folder, data, *arguments):

@@ -9,12 +9,20 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
-from grassmann_classify.copies import COMMON, Copy, across, copies
+from grassmann_classify.clips import Collection
+from grassmann_classify.copies import COMMON, Copy, across, copies_of
 
 
 def rows(*numbers):
     """A set of rows, each told by its number."""
     return np.array([[number, number**2, 1.0] for number in numbers])
+
+
+def copies(points, clip=None, frame=()):
+    """The Copies among subspaces (n, d, p), or among sets of rows."""
+    sets = None if isinstance(points, np.ndarray) else points
+    clip = np.arange(len(points)) if clip is None else clip
+    return copies_of(Collection(points, sets, None, None, None, frame, clip))
 
 
 def pairs_of(points, *more):

@@ -7,11 +7,12 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
-from grassmann_classify.building import build
-from grassmann_classify.clips import Basis, Clip, Recipe
+from grassmann_classify.arrays import load_new_npz, load_npz, with_bases
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Basis, Clip
 from grassmann_classify.finding import find_clips
 from grassmann_classify.model_file import load
-from grassmann_classify.npz import load_new_npz, load_npz, with_bases
+from grassmann_classify.settings import Recipe
 
 QUICK = ["--no-pictures", "--methods", "nearest,gsc,svm"]
 
@@ -56,15 +57,15 @@ def test_the_first_columns_are_the_subspaces_of_smaller_dimension(here, capsys):
     np.savez("b.npz", bases=bases, label=label)
     main(["compare", "b.npz", "--repeats", "1", "--methods", "nearest", *QUICK[:1]])
     out, err = capsys.readouterr()
-    assert "100.0  nearest subspace  p 1\n" in err
+    assert "100.0  nearest subspace  1 direction\n" in err
     assert "random splits, 50 % to train" in out
 
 
 def test_the_first_columns_are_taken():
     bases, _ = bases_of_two_classes(n=2)
     clip = Clip("x", None, None, [*map(Basis, bases)])
-    made = build(clip, Recipe(2, features="given"))
-    np.testing.assert_array_equal(made.bases, bases[:, :, :2])
+    made = build_all([clip], Recipe(2, features="ready-made"))
+    np.testing.assert_array_equal(made.X, bases[:, :, :2])
 
 
 def test_of_frames_beside_bases_a_key_names_the_right_ones(here, capsys):
@@ -123,7 +124,7 @@ def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
     assert (here / "out-2" / "predictions.csv").read_text() == first
     answered = [line.split(",")[1] for line in first.splitlines()[1:]]
     assert answered == label[14:].tolist()
-    assert load("m.npz").recipe.features == "given"
+    assert load("m.npz").recipe.features == "ready-made"
     np.savez("more.npz", bases=bases[14:], y=label[14:])
     main(["add", "more.npz", "--model", "m.npz", "--save", "m2.npz"])
     assert "6 sets more, 2 classes" in capsys.readouterr().out

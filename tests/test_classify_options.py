@@ -9,23 +9,22 @@ import sys
 import numpy as np
 import pytest
 
-from grassmann_classify import building
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method, names_of_rows
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clips import Clip
 from grassmann_classify.options import (
+    BESIDE_MODEL,
     COMMANDS,
     DEFAULTS,
     INSTALLED,
-    KEPT,
     OPTIONS,
     flags_of,
     parse,
     parser_of,
 )
-from grassmann_classify.settings import RULES, Settings
+from grassmann_classify.settings import RULES, Recipe, Settings
 from processes import ROOT, run_python
 
 SLOW = {"numpy", "numba", "sklearn", "matplotlib", "scipy", "grassmann_sc"}
@@ -313,7 +312,11 @@ MISTAKES = [
     ("predict", "predict DIR", "--data is needed, or --model, and not both"),
     ("predict", "predict DIR --data DIR --model FILE", "--data is needed, or --model"),
     ("predict", "predict --data DIR", "NEW is needed, or --save"),
-    ("predict", "predict nowhere --data DIR", "NEW must be there, got nowhere"),
+    (
+        "predict",
+        "predict nowhere --data DIR",
+        "NEW must be a folder, a clip or an .npz file, got n",
+    ),
     (
         "predict",
         "predict DIR --data nowhere",
@@ -430,7 +433,10 @@ def test_what_cannot_be_is_told_before_a_clip_is_read(
     (tmp_path / "one.csv").write_text("clip,label\na/0.npy,a\nb/0.npy,a\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(building, "build", lambda *_: pytest.fail("a clip was read"))
+    monkeypatch.setattr(
+        "grassmann_sc.frames.read_frames",
+        lambda *_, **how: pytest.fail("a clip was read"),
+    )
     before = contents(tmp_path)
     with pytest.raises(SystemExit, match=f"^grassmann-classify: {re.escape(why)}"):
         main(words.split(), "grassmann-classify")
@@ -455,7 +461,10 @@ def test_the_names_of_clips_and_of_sets_that_a_splits_file_may_hold(
     data = clips(tmp_path / "data")
     path = tmp_path / "splits.csv"
     path.write_text("clip,s\na/0.npy,train\nb/0.npy#0,train\na/1.npy#1,test\n")
-    monkeypatch.setattr(building, "build", lambda *_: pytest.fail("a clip was read"))
+    monkeypatch.setattr(
+        "grassmann_sc.frames.read_frames",
+        lambda *_, **how: pytest.fail("a clip was read"),
+    )
     asked = [
         "compare",
         str(data),
@@ -483,7 +492,7 @@ OTHERS = {  # values that are none of the defaults
     "--every": "2",
     "--evenly": "3",
     "--resample": "3",
-    "--run": "3",
+    "--window": "3",
     "--step": "3",
     "--group-by": "x",
     "--recipe": "plain",
@@ -505,7 +514,8 @@ ASKED = [
     [flag, *OTHERS.get(flag, "").split()]
     for flags in flags_of("predict").values()
     for flag in flags
-    if "_".join(flag.lstrip("-").split("-")) not in {*KEPT, "data"}
+    if "_".join(flag.lstrip("-").split("-"))
+    not in {*BESIDE_MODEL, "data", "no_pictures"}
 ]
 
 
@@ -517,7 +527,6 @@ def test_what_a_model_keeps_is_refused_beside_it(asked, tmp_path, monkeypatch, c
     with pytest.raises(SystemExit, match="^2$"):
         parse(["predict", "DIR", "--model", "FILE", *asked])
     flag = asked[0].replace("--no-", "--") if asked[0] != "--no-pictures" else asked[0]
-    flag = flag.replace("--run", "--window")
     assert f"{flag} and --model exclude each other: a model" in capsys.readouterr().err
 
 
@@ -527,7 +536,7 @@ def test_what_goes_with_a_model_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     taken = "--out o --no-pictures --format svg --dpi 40 --strict --coverage 0.8"
     parse(["predict", "DIR", "--model", "FILE", *taken.split()])
-    assert KEPT <= DEFAULTS.keys()
+    assert BESIDE_MODEL <= DEFAULTS.keys()
     added = ["--skip", "--out", "o"]
     parse(["add", "DIR", "--model", "FILE", "--save", "x", *added])
 
@@ -545,7 +554,7 @@ def test_the_names_of_rows_are_those_that_there_are(kernels, atoms):
         Clip(f"{i}", i % 2, None, [rng.integers(0, 256, (9, 8, 8), np.uint8)])
         for i in range(8)
     ]
-    collection = build_all(made, Recipe(3), keep_rows=True)
+    collection = build_all(made, Recipe(3))
     videos = [rows.reshape(-1, 8, 8) for rows in collection.sets]
     inputs = Bank(collection, videos=videos)
     asked = Settings(kernels=kernels, atoms=atoms, baselines=True)

@@ -231,7 +231,7 @@ def test_a_film_has_frames_at_even_steps_and_its_strip_three(n):
     assert part[0, 0] in film[:, 0, 0] and (few == 1 or (part[:, 6:8] == 255).all())
     each = [Clip("c", None, None, [*frames[:, None]])]  # a source a frame
     (again,) = films_of(["c"], np.arange(1), each)
-    assert len(again) == (min(n, 12) if n >= 12 else 1)
+    assert len(again) == min(n, 12)
 
 
 def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(

@@ -10,12 +10,12 @@ from grassmann_classify import first_tries, fit, load, predict, recipes, save
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import choice_of
 from grassmann_classify.options import parse, split
 from grassmann_classify.rows import methods
-from grassmann_classify.settings import Settings
+from grassmann_classify.settings import Recipe, Settings
 
 PLAIN = Recipe(24, fewer=True)
 GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
@@ -78,14 +78,14 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
 def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     """By every recipe, and whichever was asked before; nothing stays beyond its bound."""
     made = image_clips()
-    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
+    base = build_all(made, recipes.base_of(PLAIN))
     found = recipes.recipes_of(PLAIN, (16, 16), [12], None, [False, True], [1, 4])
     assert len(found) == 12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         inputs = Bank(base, found, Settings(p=[1, 3]))
     for name, recipe in [*found.items(), *reversed(found.items())]:
-        expected = build_all(made, recipe, keep_rows=True)
+        expected = build_all(made, recipe)
         collection = inputs.by(name)
         np.testing.assert_array_equal(collection.X, expected.X)
         assert collection.frame == expected.frame
@@ -122,9 +122,15 @@ def test_what_is_left_to_choose_by_the_options(tmp_path, options, expected):
     [
         (["raw", "gei"], "raw, hog and lbp"),
         (["raw", "hog", "--arma", "3"], "--features must be one with --arma"),
-        (["raw", "hog", "--resample", "9"], "--resample needs one"),
+        (
+            ["raw", "hog", "--resample", "9"],
+            "--features must be one with --resample, got raw hog",
+        ),
         (["raw", "hog", "--feature-options", "{}"], None),
-        (["raw", "hog", "--feature-options", '{"a": 1}'], "--feature-options needs"),
+        (
+            ["raw", "hog", "--feature-options", '{"a": 1}'],
+            "--features must be one with --feature-options",
+        ),
     ],
 )
 def test_descriptors_that_cannot_be_candidates_are_errors(
@@ -146,7 +152,7 @@ def outcomes(inputs, label, train, test, settings=GSC):
 
 def inputs_of_turning(sets, label):
     made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
-    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
+    base = build_all(made, recipes.base_of(PLAIN))
     return Bank(base, recipes.recipes_of(PLAIN, (5,), [16]), Settings(p=[2]))
 
 

@@ -86,8 +86,8 @@ def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
         collection = collection._replace(**of_kind)
     of_set, said = kept_of(collection, tuning.Split(train, np.arange(12, 15)))
     assert said == [
-        f"2 of 3 classes, b the first, have one {kind} to train: cross-validation, "
-        "which needs two, tells nothing of them"
+        f"cross-validation needs two {kind}s of a class to train and tells nothing of 2 "
+        "classes with one: b, c"
     ]
     group = None if of_set is None else of_set[train]
     for fit, validate in folds(label[train], group, 0, 3):
@@ -164,8 +164,8 @@ def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
     found = outcomes(inputs, label, both)["row"]
     alone = method("sets", MSM(), {"p": [1, 2], **grid})
     without = outcomes(inputs, label, alone)["row"]
-    assert found.failed is None and list(found.left_out) == ["p 9"]
-    assert found.left_out["p 9"].endswith("got 9")
+    assert found.failed is None and list(found.left_out) == ["9 directions"]
+    assert found.left_out["9 directions"].endswith("got 9")
     assert without.left_out == {}
     assert (
         found.predicted == without.predicted
@@ -179,7 +179,7 @@ def test_what_the_queries_alone_cannot_have_is_left_out():
     assert (
         found.failed is None
         and found.chosen == {"p": 1}
-        and list(found.left_out) == ["p 4"]
+        and list(found.left_out) == ["4 directions"]
     )
 
 

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from grassmann_classify.__main__ import main
-from grassmann_classify.building import build, build_all
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.arrays import (
+    labelled_stretches,
+    load_new_npz,
+    load_npz,
+)
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.model_file import load
-from grassmann_classify.npz import load_new_npz, load_npz
-from grassmann_classify.recordings import find_tables, labelled_stretches
+from grassmann_classify.settings import Recipe
 
 QUICK = ["--recipe", "plain", "--no-pictures", "--methods", "nearest", "--p", "1"]
 QUICK += ["--no-kernels"]
@@ -61,7 +65,7 @@ def test_a_broken_table_is_named_with_its_line_and_the_rule(folders, capsys):
     (folders / "sit" / "3.csv").write_text("\n".join([*text[:7], "7,1,,2", *text[8:]]))
     main(["compare", "data", "--repeats", "1", *QUICK])
     err = capsys.readouterr().err
-    assert "1 clip cannot be read" in err
+    assert "1 clip could not be used" in err
     assert "3.csv: line 8: column ay must hold a finite number, got ''" in err
 
 
@@ -104,12 +108,12 @@ def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
 def test_windows_overlap_by_the_step():
     rows = np.random.default_rng(0).standard_normal((23, 3))
     clip = Clip("x", None, None, [rows])
-    made = build(clip, Recipe(2, run=10, step=5), keep_rows=True)
-    assert len(made.bases) == 3
+    made = build_all([clip], Recipe(2, window=10, step=5))
+    assert len(made.X) == 3
     for k in range(3):
-        np.testing.assert_array_equal(made.rows[k], rows[5 * k : 5 * k + 10])
-    assert len(build(clip, Recipe(2, run=10)).bases) == 2
-    assert build_all([clip], Recipe(2, run=10, step=4)).names == [
+        np.testing.assert_array_equal(made.sets[k], rows[5 * k : 5 * k + 10])
+    assert len(build_all([clip], Recipe(2, window=10)).X) == 2
+    assert build_all([clip], Recipe(2, window=10, step=4)).names == [
         *(f"x#{k}" for k in range(4))
     ]
 
@@ -151,7 +155,7 @@ OF_SUBJECT = ["--group-column", "subject"]
 def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
     lines = write_day(here / "day.csv")
     clips, columns = labelled_stretches(
-        find_tables(here / "day.csv"), Recipe(1, run=10), "activity", "subject"
+        here / "day.csv", Recipe(1, window=10), "activity", "subject"
     )
     assert columns == [
         "ax",
@@ -180,14 +184,13 @@ def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
 def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
     rows = [[k, "sit", k // 30] for k in range(60)]
     write_table(here / "day.csv", rows, "ax,activity,who")
-    tables = find_tables(here)
-    recipe = Recipe(1, run=20)
-    clips, _ = labelled_stretches(tables, recipe, "activity", "who")
+    recipe = Recipe(1, window=20)
+    clips, _ = labelled_stretches(here, recipe, "activity", "who")
     assert [(clip.name, clip.group) for clip in clips] == [
         ("day.csv@0", "0"),
         ("day.csv@30", "1"),
     ]
-    clips, columns = labelled_stretches(tables, recipe, "2")
+    clips, columns = labelled_stretches(here, recipe, "2")
     assert [(clip.name, clip.group) for clip in clips] == [("day.csv@0", None)]
     assert columns == ["ax", "who"]
 
@@ -198,8 +201,8 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     rows += [[k, ""] for k in range(4)]
     rows += [[k, "run"] for k in range(25)] + [[k, "sit"] for k in range(7)]
     write_table(here / "day.csv", rows, "ax,activity")
-    recipe = Recipe(1, run=10, step=4)
-    clips, _ = labelled_stretches(find_tables(here), recipe, "activity")
+    recipe = Recipe(1, window=10, step=4)
+    clips, _ = labelled_stretches(here, recipe, "activity")
     assert [(clip.name, len(clip.sources[0])) for clip in clips] == [
         ("day.csv@0", 12),
         ("day.csv@13", 17),
@@ -207,8 +210,7 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     ]
     err = capsys.readouterr().err
     assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
-    assert "1 row with a missing number, 8 rows behind the last window" in err
-    assert "7 rows in stretches shorter than 10 rows" in err
+    assert "1 row with a missing number, 15 rows in no window" in err
 
 
 def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
@@ -302,7 +304,7 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
     learning = ["predict", "--data", "day.csv", "--save", "m.npz"]
     main([*learning, *RECORDING, *OF_SUBJECT, *QUICK])
     recipe = load("m.npz").recipe
-    assert (recipe.run, recipe.step, recipe.columns) == (10, 5, ("ax", "ay", "az"))
+    assert (recipe.window, recipe.step, recipe.columns) == (10, 5, ("ax", "ay", "az"))
     rng = np.random.default_rng(5)
     rows = np.concatenate([signal("run", 30, rng), signal("sit", 20, rng)])
     rows = rows.round(3).tolist()
@@ -311,7 +313,7 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
     main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
     err = capsys.readouterr().err
     assert (
-        "1 stretch; left out: 1 row with a missing number, 9 rows in stretches" in err
+        "1 stretch; left out: 1 row with a missing number, 9 rows in no window" in err
     )
     lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
     answers = dict(line.split(",")[:2] for line in lines)

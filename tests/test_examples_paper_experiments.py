@@ -12,7 +12,7 @@ from PIL import Image
 
 from examples import paper_experiments
 from examples.paper_experiments import PRESETS
-from grassmann_classify.building import build
+from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Collection
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics
@@ -215,11 +215,11 @@ def test_recipes_follow_the_paper():
     twenty = np.transpose(between).reshape(20, *frames.shape[1:])
     for name, video in [("ucsd", normal), ("cambridge", twenty)]:
         recipe = replace(PRESETS[name].recipe, size=None)  # the frames as they are
-        basis = build(clip, recipe).bases[0]
+        basis = build_all([clip], recipe).X[0]
         expected = subspaces.from_video(video, 10, 5)
         cosines = np.linalg.svd(basis.T @ expected, compute_uv=False)
         np.testing.assert_allclose(cosines, 1, atol=1e-8)
-    assert build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[0].shape == (
+    assert build_all([clip], PRESETS["dyntex"].recipe).sets[0].shape == (
         13,
         177,
     )

@@ -12,8 +12,8 @@ import pytest
 
 from docs import snippets
 from docs.sources import ROOT, own_files
-from grassmann_classify import npz, recordings
-from grassmann_classify.clips import Recipe
+from grassmann_classify.arrays import labelled_stretches, load_npz
+from grassmann_classify.settings import Recipe
 from grassmann_sc import principal_angles, projection_kernel
 
 README = ROOT / "README.md"
@@ -128,13 +128,13 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
 
 def test_the_page_on_own_data_writes_a_file_that_the_commands_read(elsewhere):
     snippets.run(GUIDE / "own_data.rst")
-    found, pairs = npz.load_npz("digits.npz")
+    found, pairs = load_npz("digits.npz")
     assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
     assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
     assert all(clip.group is None for clip in found)
     (split,) = pairs
     assert np.array_equal(split.train, np.arange(0, 120, 2))
-    found, _ = npz.load_npz("bases.npz")
+    found, _ = load_npz("bases.npz")
     assert {clip.sources[0].columns.shape for clip in found} == {(64, 4)}
 
 
@@ -142,9 +142,8 @@ def test_the_page_on_own_data_makes_the_recording_that_it_tells_of(elsewhere, ca
     page = GUIDE / "own_data.rst"
     snippets.run(page)
     capsys.readouterr()
-    tables = recordings.find_tables(elsewhere / "day.csv")
-    options = Recipe(1, run=100, step=50), "activity", "person"
-    found, _ = recordings.labelled_stretches(tables, *options)
+    options = Recipe(1, window=100, step=50), "activity", "person"
+    found, _ = labelled_stretches(elsewhere / "day.csv", *options)
     assert {len(clip.sources[0]) for clip in found} == {1000}
     assert "day.csv@3000" in [clip.name for clip in found]
     (printed,) = blocks_with(page, "456 sets of frames")

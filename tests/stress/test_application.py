@@ -13,8 +13,9 @@ from sklearn import metrics
 
 from arrays import LAYOUTS
 from commands import compare, frames, put, put_classes
-from grassmann_classify.building import build
-from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip
+from grassmann_classify.settings import Recipe
 from grassmann_classify.splits import read_rows, split_at_random, split_by_group
 from grassmann_classify.words import printable
 from oracles import booleans, hat
@@ -33,7 +34,7 @@ from problems import generators
         optional={
             "evenly": st.integers(4, 8),
             "resample": st.integers(4, 11),
-            "run": st.just(4),
+            "window": st.just(4),
         },
     ),
     layout=st.sampled_from([*LAYOUTS, "file"]),
@@ -41,21 +42,21 @@ from problems import generators
 def test_a_recipe_gives_the_subspaces_of_its_rows(
     rng, n, shape, power, p, recipe, layout
 ):
-    """Frames are picked, resampled, cut into runs, stacked, normalised; then the leading
+    """Frames are picked, resampled, cut into windows, stacked, normalised; then the leading
     singular vectors, of well-known gaps, since the frames are made of them.
     """
     d = int(np.prod(shape))
     rows = 10.0**power * rng.standard_normal((n, d)) * 0.6 ** np.arange(d)
     picked = min(recipe.get("evenly", n), n // recipe["every"])
     if recipe.get("resample", 0) > picked:
-        recipe.pop("run", None)  # rows between two frames lie on a line
+        recipe.pop("window", None)  # rows between two frames lie on a line
     np.save("clip.npy", rows.reshape(n, *shape))
     source = Path("clip.npy")
     source = source if layout == "file" else LAYOUTS[layout](np.load(source))
-    made = build(Clip("clip", "a", None, [source]), Recipe(p=p, **recipe), True)
+    made = build_all([Clip("clip", "a", None, [source])], Recipe(p=p, **recipe))
     expected = dense_runs(rows, **recipe)
-    assert len(made.bases) == len(expected) and made.frame == shape
-    for basis, kept, run in zip(made.bases, made.rows, expected):
+    assert len(made.X) == len(expected) and made.frame == shape
+    for basis, kept, run in zip(made.X, made.sets, expected):
         assert np.abs(kept - run).max() <= 1e-9 * np.abs(run).max()
         _, s, V = np.linalg.svd(run, full_matrices=False)
         if s[p - 1] > 1.01 * (s[p] if p < len(s) else 0):
@@ -69,7 +70,7 @@ def dense_runs(
     center,
     evenly=None,
     resample=None,
-    run=None,
+    window=None,
 ):
     """The rows of each run, as the fields of a Recipe say in words."""
     rows = rows[::every]
@@ -79,7 +80,7 @@ def dense_runs(
         times = np.linspace(0, len(rows) - 1, resample)
         columns = [np.interp(times, np.arange(len(rows)), column) for column in rows.T]
         rows = np.stack(columns, axis=1)
-    length = run or len(rows)
+    length = window or len(rows)
     found = []
     for start in range(0, len(rows) - length + 1, length):
         places = range(start, start + length - stack + 1)

@@ -21,7 +21,7 @@ from PIL import Image
 
 import grassmann_sc as core
 from grassmann_classify import Settings, fit, load, save
-from grassmann_classify.npz import load_npz
+from grassmann_classify.arrays import load_npz
 from grassmann_sc import files, frames, learn
 
 SAMPLES = core.random_subspaces(12, 6, 2, 3)

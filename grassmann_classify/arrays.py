@@ -1,0 +1,419 @@
+"""Clips that are arrays: the sets of an .npz file, and stretches of long recordings.
+
+A stretch holds the rows of a table of one label and group. It is named by the table and
+its first row, as day.csv@1200: rows count from 0, below a first line of names. Windows
+are the sets of a stretch, see Recipe.window: they never cross its ends, and stay
+together in folds and splits.
+"""
+
+import re
+from collections import Counter
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.clips import Basis, Clip, threaded
+from grassmann_classify.finding import (
+    content_in_words,
+    find_new_clips,
+    group_of,
+    is_table,
+    say_alone,
+)
+from grassmann_classify.words import first_of, plural, printable, to_stderr
+from grassmann_sc import files, frames, tuning
+
+LABELS = ("label", "labels", "y")  # names of the array of labels
+BASES = "bases"
+SETS = ("frames", "X", BASES)  # names of arrays of sets
+HALVES = ("X_train", "y_train", "X_test", "y_test")  # of a split, in one file
+PARTS = r"(train|test)\d+"
+IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
+USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
+UNLABELLED = ("", "nan")
+ENOUGH = 20  # rows that tell a clock from a sensor
+
+
+# ------------------------------------------------------------------ sets of an .npz file
+
+
+def load_npz(path, key=None, axes=None):
+    """Clips of a file of sets, and its splits [(train, test), ...] or None.
+
+    The file holds all frames stacked, and offset, which tells where each set begins; or
+    X, all sets of one length (n, time, channels), of which NaN at the end is cut off; or
+    X_train, y_train, X_test and y_test, a split of these; or bases (n, d, p) of
+    subspaces. key: the name of the array of frames or sets. axes: of X, as
+    n,channels,time. ValueError if the file does not fit together.
+    """
+    arrays, clips = _read_sets(path, key, axes)
+    n = len(clips)
+    name = next((name for name in LABELS if name in arrays), None)
+    if name is None:
+        raise ValueError(
+            f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
+        )
+    for column in (name, "group"):
+        if column in arrays and arrays[column].shape != (n,):
+            raise ValueError(
+                f"{column} must have length {n}, one a set, got shape "
+                f"{arrays[column].shape}"
+            )
+    label = files.labels_to_keep(arrays[name], n, "sets")
+    group = arrays.get("group", [None] * n)
+    clips = [clip._replace(label=c, group=g) for clip, c, g in zip(clips, label, group)]
+    parts = {name: arrays[name] for name in arrays if re.fullmatch(PARTS, name)}
+    return clips, _npz_splits(parts, n) if parts else None
+
+
+def load_new_npz(path, key=None, axes=None):
+    """Clips of a file of sets, or of an .npy file of X; labels, if any, are not used."""
+    return _read_sets(path, key, axes)[1]
+
+
+def holds_sets(path, axes=None):
+    """Is this a file of sets, by the names of its arrays or of their axes?"""
+    names = {*_names(path)}
+    in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
+    if in_one or names & {"offset", BASES} or names >= {*HALVES}:
+        return True
+    if "X" not in names:
+        return False
+    # X (n_frames, d) alone is a clip
+    return bool(names & {*LABELS}) or len(frames.read_shape(path, key="X")) > 2
+
+
+def with_bases(clips, key=None):
+    """The clips; those whose .npz file holds subspaces have these as their sources.
+
+    Such a file holds bases (d, p), or (n, d, p), and no frames unless bases is the key.
+    What is wrong with it is the error of its clip.
+    """
+
+    def bases_of(path):
+        try:
+            return _sources(path, _npz_arrays(path, key), key, None)
+        except Exception as error:
+            return [error]
+
+    return [
+        clip._replace(sources=bases_of(clip.sources[0]))
+        if key in (None, BASES) and BASES in _names(clip.sources[0])
+        else clip
+        for clip in clips
+    ]
+
+
+def _names(path):
+    """The names of the arrays of an .npz file; none of what is no such file."""
+    if getattr(path, "suffix", "").lower() != ".npz":
+        return []
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return data.files
+    except Exception:  # whatever NumPy raises for damaged bytes: reading it says so
+        return []
+
+
+def _read_sets(path, key, axes):
+    """(The arrays of a file, the Clips of its sets without labels)."""
+    arrays = _npz_arrays(path, key, axes)
+    sources = _sources(path, arrays, key, axes)
+    clips = [Clip(f"set {i}", None, None, [source]) for i, source in enumerate(sources)]
+    return arrays, clips
+
+
+def _sources(path, arrays, key, axes):
+    """The sources of the sets of a file: their frames or their Basis."""
+    present = [name for name in SETS if name in arrays]
+    if key is None and len(present) > 1:
+        raise ValueError(
+            f"{path} must hold one of {', '.join(SETS)}, got {' and '.join(present)}: "
+            "--key names the right one"
+        )
+    name = key or [*present, "frames"][0]
+    stacked = "offset" in arrays or name == "frames"
+    missing = [array for array in [name, *["offset"] * stacked] if array not in arrays]
+    if missing:
+        raise ValueError(
+            f"{path} must hold the arrays {' and '.join(missing)}, or X of all sets, or "
+            f"bases of subspaces; it holds {', '.join(_names(path)) or 'none'}"
+        )
+    if name == BASES:
+        bases = arrays[BASES]
+        bases = bases[None] if bases.ndim == 2 else bases
+        if not len(bases):
+            raise ValueError(f"{path} must hold a basis, got none")
+        return [*map(Basis, core.check_bases(bases, BASES))]
+    if not stacked:
+        return [*map(_unpadded, _sets_in_one(arrays[name], name, axes))]
+    if axes is not None:
+        raise ValueError(
+            f"{path} must hold one array of all sets to have axes, got stacked frames"
+        )
+    rows = arrays[name]
+    offset = arrays["offset"]
+    _check_stacked(rows, offset)
+    return [rows[start:stop] for start, stop in zip(offset, offset[1:])]
+
+
+def _sets_in_one(X, name, axes):
+    """The array of all sets, (n, time, channels) or (n, time, height, width)."""
+    axes = axes or USUAL_AXES.get(X.ndim, USUAL_AXES[3])
+    names = axes.split(",")
+    fits = X.ndim == len(names) and "n" in names
+    if not fits or X.dtype.kind not in "biuf" or not X.size:
+        raise ValueError(
+            f"{name} must hold real numbers with the axes {axes}, of which n is one, got "
+            f"{X.dtype} {X.shape}"
+        )
+    X = np.moveaxis(X, [names.index("n"), names.index("time")], [0, 1])
+    return X[:, :, None] if X.ndim == 2 else X
+
+
+def _unpadded(rows):
+    """A set without the time steps at its end that are NaN, as tslearn fills up sets."""
+    full = np.flatnonzero((rows == rows).reshape(len(rows), -1).any(axis=1))
+    return rows[: full[-1] + 1] if len(full) else rows
+
+
+def _npz_arrays(path, key=None, axes=None):
+    """The arrays of the file that are used here; that of an .npy file is X."""
+    if str(path).lower().endswith(".npy"):
+        return {"X": np.load(path, allow_pickle=False)}
+    names = {*LABELS, *SETS, *HALVES, "offset", "group", key or "frames"}
+    used = "|".join([*map(re.escape, names), PARTS])
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {
+                name: np.asarray(data[name])
+                for name in data.files
+                if re.fullmatch(used, name)
+            }
+    except OSError:
+        raise
+    except Exception as error:  # whatever NumPy raises for damaged bytes
+        cure = "; labels are saved as text by y.astype(str)"
+        raise ValueError(
+            f"{path} must be an .npz file, as np.savez writes it: "
+            f"{error or type(error).__name__}{cure * ('Object arrays' in str(error))}"
+        ) from None
+    return _with_halves(path, arrays, axes) if arrays.keys() >= {*HALVES} else arrays
+
+
+def _with_halves(path, arrays, axes):
+    """The arrays, X, y, train0 and test0 in place of HALVES."""
+    X_train, y_train, X_test, y_test = (arrays[name] for name in HALVES)
+    names = axes.split(",") if axes else ["n"]
+    place = names.index("n") if "n" in names else 0
+    try:
+        X = np.concatenate([X_train, X_test], axis=place)
+        y = np.concatenate([y_train, y_test])
+        n = len(y_train)
+        if X_train.shape[place] != n or X.shape[place] != len(y):
+            raise ValueError
+    except ValueError:
+        shapes = [f"{name} {arrays[name].shape}" for name in HALVES]
+        raise ValueError(
+            f"{path}: X_train and X_test must have one shape but for their numbers of "
+            f"sets, which y_train and y_test have too, got {', '.join(shapes)}"
+        ) from None
+    parts = {"train0": np.arange(n), "test0": np.arange(n, len(y))}
+    others = {name: array for name, array in arrays.items() if name not in HALVES}
+    return others | parts | {"X": X, "y": y}
+
+
+def _check_stacked(rows, offset):
+    if rows.ndim not in (2, 3) or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            "frames must be real numbers (total, d) or (total, height, width), got "
+            f"{rows.dtype} {rows.shape}"
+        )
+    if offset.ndim != 1 or len(offset) < 2 or offset.dtype.kind not in "iu":
+        raise ValueError(
+            "offset must hold n_sets + 1 >= 2 integers, got "
+            f"{offset.dtype} {offset.shape}"
+        )
+    falls = np.flatnonzero(offset[1:] <= offset[:-1])
+    if len(falls) or offset[0] != 0 or offset[-1] != len(rows):
+        where = "".join(
+            f", {offset[i]} to {offset[i + 1]} for set {i}" for i in falls[:1]
+        )
+        raise ValueError(
+            f"offset must rise from 0 to {len(rows)}, the number of frames, every set "
+            f"holding a frame, got {offset[0]} to {offset[-1]}{where}"
+        )
+
+
+def _npz_splits(arrays, n):
+    """[(train, test), ...], indices, from the arrays train0, test0, ..."""
+    numbers = range((len(arrays) + 1) // 2)
+    names = [(f"train{i}", f"test{i}") for i in numbers]
+    missing = {name for pair in names for name in pair} - arrays.keys()
+    if missing:
+        raise ValueError(
+            "the splits must be train0, test0, train1, test1, ...: "
+            f"{min(missing)} is missing among {', '.join(sorted(arrays))}"
+        )
+    pairs = [tuple(arrays[name] for name in pair) for pair in names]
+    return tuning.check_splits(pairs, n)
+
+
+# ------------------------------------------------------------- stretches of recordings
+
+
+def labelled_stretches(
+    path, recipe, label_column, group_column=None, group_by=None, strict=False
+):
+    """(The Clips of the stretches of tables, the columns of numbers).
+
+    path: a table, or a folder of tables. label_column, group_column: of tables, by name
+    or number; group_by: of the names of tables, as in find_clips. The first table that
+    has these columns tells those of numbers, unless the recipe names them. Rows without
+    a label, or with a missing number, belong to no stretch. It says what is left out.
+    strict: ValueError if a table cannot be read.
+    """
+    tables = [clip for clip in find_new_clips(path) if is_table(clip.sources[0])]
+    if not tables:
+        raise ValueError(
+            f"{path}: must hold recordings, .csv or .tsv files, got "
+            f"{content_in_words(path)}"
+        )
+    texts = [label_column, *filter(None, [group_column])]
+    columns = recipe.columns or say_columns(tables, texts)
+    results = _read_tables(tables, columns, texts)
+    errors = [table for table in results if isinstance(table, Exception)]
+    if errors and (strict or len(errors) == len(tables)):
+        raise errors[0]
+    clips = []
+    left_out = Counter()
+    n_rows = 0
+    for clip, table in zip(tables, results):
+        if isinstance(table, Exception):
+            to_stderr(f"left out: {table}")
+            continue
+        labels, *groups = table.texts
+        if not groups:
+            groups = [[group_of(clip.sources[0], None, group_by)] * len(labels)]
+        labelled = ~np.isin(np.char.lower(labels), UNLABELLED)
+        for start, part in _stretches(clip, table):
+            if labelled[start]:
+                label = printable(labels[start], but="")
+                clips.append(part._replace(label=label, group=groups[0][start] or None))
+        left_out[f"without {label_column}"] += np.sum(~labelled)
+        left_out["with a missing number"] += np.sum(labelled & _gaps(table))
+        n_rows += len(labels)
+    clips = _long_enough(clips, recipe, left_out)
+    to_stderr(
+        f"{plural(len(tables) - len(errors), 'recording')} of {plural(n_rows, 'row')}: "
+        f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
+        f"{_in_words(left_out)}"
+    )
+    say_alone(clips, f"have no {group_column or 'group'}")
+    return clips, columns
+
+
+def new_stretches(clips, recipe):
+    """Clips without labels: where the recipe cuts windows, tables as their stretches.
+
+    Stretches end where a number is missing. What is wrong with a table is its clip's
+    error.
+    """
+    tables = [clip for clip in clips if is_table(clip.sources[0])]
+    if recipe.window is None or not tables:
+        return clips
+    parts = [clip for clip in clips if not is_table(clip.sources[0])]
+    left_out = Counter()
+    for clip, table in zip(tables, _read_tables(tables, recipe.columns)):
+        why = table
+        stretches = []
+        if not isinstance(table, Exception):
+            left_out["with a missing number"] += np.sum(_gaps(table))
+            stretches = [part for _, part in _stretches(clip, table)]
+            why = ValueError(f"{clip.name}: a number is missing in each row")
+        parts += stretches or [clip._replace(sources=[why])]
+    long = _long_enough(parts, recipe, left_out)
+    if any(left_out.values()):
+        to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
+    return long or parts
+
+
+def _read_tables(tables, columns, texts=()):
+    """[the frames.Table or the error of each Clip of a table, ...]."""
+
+    def read(clip):
+        try:
+            return frames.read_table(clip.sources[0], columns, texts, gaps=True)
+        except Exception as error:
+            return error
+
+    return threaded(read, tables, "recordings" if len(tables) > 1 else None)
+
+
+def say_columns(clips, texts=()):
+    """Say which columns of tables are taken, by the first of these clips that has them.
+
+    Gives their names: all tables have them, in any order; None if no clip is a table.
+    """
+    for clip in [clip for clip in clips if is_table(clip.sources[0])]:
+        (table,) = _read_tables([clip], None, texts)
+        if isinstance(table, Exception):  # the clip's error, which reading says
+            continue
+        dropped = [
+            f"{column}, whose first cell is {cell!r}" for column, cell in table.dropped
+        ]
+        left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
+        to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
+        rises = (np.diff(table.numbers[: 10 * ENOUGH], axis=0) > 0).all(axis=0)
+        if len(table.numbers) >= ENOUGH and rises.any() and not rises.all():
+            clocks = [column for column, clock in zip(table.names, rises) if clock]
+            others = [column for column in table.names if column not in clocks]
+            to_stderr(
+                f"{clip.name}: {', '.join(clocks)} rises in each row, as a clock does: "
+                f"--columns {' '.join(others)} leaves it out"
+            )
+        return table.names
+    return None
+
+
+def _stretches(clip, table):
+    """[(first row, Clip without a label), ...]: rows without gaps of the same texts."""
+    gaps = _gaps(table)
+    begins = np.arange(len(gaps)) == 0
+    for column in (gaps, *table.texts):
+        begins[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(begins).tolist()
+    return [
+        (start, Clip(f"{clip.name}@{start}", None, None, [table.numbers[start:stop]]))
+        for start, stop in zip(starts, [*starts[1:], len(gaps)])
+        if not gaps[start]
+    ]
+
+
+def _gaps(table):
+    """Which rows (n,) lack a number."""
+    return ~np.isfinite(table.numbers).all(axis=1)
+
+
+def _long_enough(clips, recipe, left_out):
+    """The clips that hold a window; counts the rows of stretches that are in none."""
+    window = recipe.window
+    if window is None:
+        return clips
+    long = []
+    for clip in clips:
+        source = clip.sources[0]
+        n = window
+        if isinstance(source, np.ndarray):
+            n = len(frames.pick(range(len(source)), **recipe.choosing))
+        step = recipe.step or window
+        n_windows = max(0, (n - window) // step + 1)
+        covered = n_windows and window + (n_windows - 1) * min(step, window)
+        left_out["in no window"] += n - covered
+        long += [clip] * bool(n_windows)
+    return long
+
+
+def _in_words(left_out):
+    parts = [f"{plural(n, 'row')} {why}" for why, n in left_out.items() if n]
+    return f"; left out: {', '.join(parts)}" if parts else ""
