@@ -39,18 +39,19 @@ seconds; the logger grassmann_sc then warns, on stderr unless logging is told ot
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib.util
 import logging
 import math
 import operator
 import os
+import queue
 import sys
 import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
@@ -871,12 +872,12 @@ def bases_gram(
                 upper = _pack(X, rows, piece, used_X, packed_X)
                 shape = len(products), len(upper), len(right)
                 parts = products[:, : shape[1] * shape[2]].reshape(shape)
-                np.matmul(upper, right.T, out=parts[-1 if piece.start else 0])
+                np.dot(upper, right.T, out=parts[-1 if piece.start else 0])
                 product = np.add(*parts, out=parts[0]) if piece.start else parts[0]
             (add or sum_squares)(
                 product,
-                start_X[rows.start : rows.stop + 1] - start_X[rows.start],
-                start_D[left : columns.stop + 1] - start_D[left],
+                start_X[rows.start : rows.stop + 1],
+                start_D[left : columns.stop + 1],
                 rows.start,
                 left,
                 K,
@@ -897,8 +898,8 @@ def columns_in_use(X):
     lie before each subspace (n + 1,).
     """
     n, d, p = X.shape
-    # the middle row nearly always says it
-    if X[:, d // 2].all() or (used := X.any(axis=1)).all():
+    # few are multiplied as they are; the middle row nearly always says it
+    if X.size < 2**15 or X[:, d // 2].all() or (used := X.any(axis=1)).all():
         return None, np.arange(0, n * p + 1, p)
     return used, np.append(0, np.cumsum(used.sum(axis=1)))
 
@@ -930,19 +931,20 @@ def _mirror(K):
 def sum_squares(product, rows, columns, top, left, K):
     """K[top + i, left + j] = the sum of squares of pair i, j of a tile.
 
-    It has rows[i]:rows[i + 1] and columns[j]:columns[j + 1] of the product.
+    It has rows[i]:rows[i + 1] and columns[j]:columns[j + 1] of the product, counted
+    from the first of each.
     """
     sums = np.empty(product.shape[1], product.dtype)
     for i in range(len(rows) - 1):
         sums[:] = 0
-        for a in range(rows[i], rows[i + 1]):
+        for a in range(rows[i] - rows[0], rows[i + 1] - rows[0]):
             row = product[a]
             for c in range(len(sums)):
                 sums[c] += row[c] * row[c]
         out = K[top + i, left:]
         for j in range(len(columns) - 1):
-            out[j] = sums[columns[j]]
-            for c in range(columns[j] + 1, columns[j + 1]):
+            out[j] = sums[columns[j] - columns[0]]
+            for c in range(columns[j] + 1 - columns[0], columns[j + 1] - columns[0]):
                 out[j] += sums[c]
 
 
@@ -952,16 +954,18 @@ def sum_leading_squares(product, rows, columns, top, left, K):
 
     All pairs have p rows and q columns.
     """
-    p = rows[1]
-    q = columns[1]
+    p = rows[1] - rows[0]
+    q = columns[1] - columns[0]
     for i in range(len(rows) - 1):
         for j in range(len(columns) - 1):
             total = 0.0
             for k in range(len(K)):
                 total += product[i * p + k, j * q + k] ** 2
                 for a in range(k):
-                    total += product[i * p + k, j * q + a] ** 2
-                    total += product[i * p + a, j * q + k] ** 2
+                    total += (
+                        product[i * p + k, j * q + a] ** 2
+                        + product[i * p + a, j * q + k] ** 2
+                    )
                 K[k, top + i, left + j] = total
 
 
@@ -1005,24 +1009,19 @@ class SparseCoding(
             )
             _check_finite_codes(y, rows.start)
             if self.sparse_output:
-                return [scipy.sparse.csr_array(each.astype(K_dd.dtype)) for each in y]
+                return [_nonzeros(each.astype(K_dd.dtype), rows.start) for each in y]
             codes[:, rows] = y
 
         # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds; an eighth
         # of the queries or more, since each block has a space to work in
-        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50)), n // 8, 4))
+        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50) // 4), n // 8, 4))
         blocks = code_blocks(solve, K_xd, K, block)
         _warn_unless_optimal(
             gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
         )
         if self.sparse_output:
-            # vstack takes one block or more
-            codes = [
-                scipy.sparse.vstack(each, "csr", K_dd.dtype)
-                for each in zip(
-                    [scipy.sparse.csr_array((0, N))] * self.lam.size, *blocks
-                )
-            ]
+            nothing = [_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size
+            codes = [_as_csr(parts, n, N) for parts in zip(nothing, *blocks)]
         result = SparseCodes(codes, gap.T, n_iter.T)
         if self.lam.ndim == 0:
             result = SparseCodes(*(each[0] for each in result))
@@ -1060,6 +1059,20 @@ class SparseCoding(
         if inverse is not None:
             y[path == 0], gap.T[path == 0] = _least_squares(K, k, inverse)
         return y, curvature
+
+
+def _nonzeros(y, first):
+    """Places of nonzeros in codes (n, N), whose rows y begin with the first; values."""
+    at = np.flatnonzero(y != 0)
+    return at + first * y.shape[1], y.ravel()[at]
+
+
+def _as_csr(parts, n, N):
+    """The CSR codes (n, N) of _nonzeros of all rows."""
+    at, values = map(np.concatenate, zip(*parts))
+    return scipy.sparse.csr_array(
+        (values, at % N, np.searchsorted(at, np.arange(0, n * N + 1, N))), (n, N)
+    )
 
 
 def code_blocks(code, K_xd, K, block):
@@ -1163,7 +1176,7 @@ _Query = namedtuple("_Query", "k half norm2")
 
 # What a thread works with; all but K and diag change as codes are solved, vectors have
 # length N.
-# K, diag: the Gram matrix of the atoms and its diagonal.
+# K, diag, longest: the Gram matrix of the atoms, its diagonal and the largest of that.
 # y, g: the code, and k - K y.
 # support: indices of the nonzero y_j in the order of the factor.
 # inside: is j among them? False but where new ones are collected.
@@ -1177,7 +1190,7 @@ _Query = namedtuple("_Query", "k half norm2")
 # curvature (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
 _Work = namedtuple(
     "_Work",
-    "K diag y g support inside L size scaled sign slope step lost curvature",
+    "K diag longest y g support inside L size scaled sign slope step lost curvature",
 )
 
 
@@ -1193,6 +1206,7 @@ def _new_work(K):
     return tuple(
         w._replace(
             K=K,
+            longest=max(w.diag.max(), 1e-300),
             L=rows[-N:],
             support=np.empty(N, np.int64),
             lost=np.empty(N, np.int64),
@@ -1239,12 +1253,10 @@ def _lasso(w, query, positive, tol, max_iter, m, n_good):
     number of rounds, and m and n_good for the next lambda.
     """
     peak = 0.0  # of k: half of lam_max
-    longest = 1e-300
     for j in range(len(query.k)):
         peak = max(peak, query.k[j] if positive else abs(query.k[j]))
-        longest = max(longest, w.diag[j])
     # about the largest ||y||_1: a violation times this is in units of the cost
-    reach = math.sqrt(query.norm2 / longest)
+    reach = math.sqrt(query.norm2 / w.longest)
     stalled = 0
     best = np.inf
     n_rounds = 0
@@ -1329,16 +1341,12 @@ def _largest_bits(bits):
 def _argmax(size):
     """Index of the largest of numbers >= 0, no -0.0."""
     bits = size.view(np.int64)
-    peak = _largest_bits(bits)
+    peak = np.int64(-1)
     at = 0
-    # long stretches without it are passed over, in vector registers
-    while at + 512 <= len(bits):
-        here = False
-        for j in range(at, at + 64):
-            here |= bits[j] == peak
-        if here:
-            break
-        at += 64
+    for first in range(0, len(bits), 128):  # stretches, in vector registers
+        top = _largest_bits(bits[first : first + 128])
+        at = first if top > peak else at
+        peak = max(peak, top)
     while bits[at] != peak:
         at += 1
     return at
@@ -1368,8 +1376,7 @@ def _descend(w, half, positive, n_steps):
             u = u if u > low else low
             w.size[j] = abs(w.g[j] - u)
         at = _argmax(w.size)
-        if n == 0:
-            enough = 0.03 * w.size[at]
+        enough = enough if n else 0.03 * w.size[at]
         if n == n_steps or w.size[at] <= enough or w.diag[at] <= 0:
             return
         u = w.g[at] + w.scaled[at]
@@ -1425,11 +1432,7 @@ def _solve_on_support(w, half, m, n_good):
         if r == m:
             copy(w.slope, w.step, m)
             cholesky_solve(w.L, w.step, m)
-            t = first_zero(w, m)
-            if t > 1:
-                for i in range(m):
-                    w.y[w.support[i]] += w.step[i]
-                return m, m
+            t = min(first_zero(w, m), 1.0)
             for i in range(m):
                 w.slope[i] *= 1 - t
         else:
@@ -1444,7 +1447,7 @@ def _solve_on_support(w, half, m, n_good):
                 w.step[i] = 0
         before = m
         m, n_good = advance(w, t, m, r)
-        if m == before:  # none was dropped: overflow, nothing to be gained
+        if m == before:  # none was dropped: solved, or an overflow
             return m, n_good
     return 0, 0
 
@@ -1454,8 +1457,7 @@ def _residual_products(w, k, m):
     """w.g = k - K y for y supported on support[:m]."""
     copy(k, w.g, len(k))
     for i in range(m):
-        j = w.support[i]
-        axpy(-w.y[j], w.K[j], w.g, len(w.g))
+        axpy(-w.y[w.support[i]], w.K[w.support[i]], w.g, len(w.g))
 
 
 # Steps of active-set methods, which other modules use too. They minimise a quadratic
@@ -1546,9 +1548,7 @@ def delete_rows(w, n_lost, n_good):
         return min(n_good, w.lost[0])
     for i in range(n_lost - 1, -1, -1):
         first = w.lost[i]
-        if first >= n_good:
-            continue
-        n_good -= 1
+        n_good -= first < n_good
         for r in range(first, n_good):
             copy(w.L[r + 1], w.L[r], r + 2)
         for c in range(first, n_good):
@@ -1680,15 +1680,14 @@ def _nearest(products, longer, indices):
         best[:] = -np.inf
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            if not near > best[m - 1]:
-                continue
-            at = m - 1
-            while at > 0 and near > best[at - 1]:
-                best[at] = best[at - 1]
-                nearest[at] = nearest[at - 1]
-                at -= 1
-            best[at] = near
-            nearest[at] = j
+            if near > best[m - 1]:
+                at = m - 1
+                while at > 0 and near > best[at - 1]:
+                    best[at] = best[at - 1]
+                    nearest[at] = nearest[at - 1]
+                    at -= 1
+                best[at] = near
+                nearest[at] = j
 
 
 @jit
@@ -1713,19 +1712,16 @@ def _local_codes(K, products, norm2, reg, tol, indices, values, ridges):
             trace += G[a, a]
             magnitude = max(magnitude, K[nearest[a], nearest[a]])
             equal += G[a, a] <= tol * norm2[i]
+        # as much as what rounding does to G
+        ridges[i] = 0 if equal else max(reg * trace, m * tol / 16 * magnitude)
         if equal:
             for a in range(m):
                 y[a] = 1 / equal if G[a, a] <= tol * norm2[i] else 0.0
+        elif ridge_factor(G, ridges[i]) > 1e-6 * magnitude:
             ridges[i] = 0
-            continue
-        # as much as what rounding does to G
-        ridges[i] = max(reg * trace, m * tol / 16 * magnitude)
-        if ridge_factor(G, ridges[i]) <= 1e-6 * magnitude:
-            continue
-        ridges[i] = 0
-        y[:] = 1
-        cholesky_solve(G, y, m)
-        y /= y.sum()
+            y[:] = 1
+            cholesky_solve(G, y, m)
+            y /= y.sum()
 
 
 @inlined_jit
@@ -1840,8 +1836,9 @@ def _scored(codes, K_dd, K_xd, index, n_classes, rule):
     )
     used = y != 0
     zero = ~used.any(axis=1)
-    parts[zero] = 2.0 * k[zero] - lengths_above_least(K_dd)
     alone = np.flatnonzero(zero | (rule == "max"))
+    if len(alone):
+        parts[zero] = 2.0 * k[zero] - lengths_above_least(K_dd)
     for c in np.unique(index) if len(alone) else []:
         of_class = np.ix_(alone, np.flatnonzero(index == c))
         own = parts[of_class]
@@ -1986,17 +1983,16 @@ def chordal_squares(X, Z, K):
     X has shape (n, d, p), Z (N, d, q).
     """
     square = X.shape[2] + Z.shape[2] - 2 * K
-    near = square < NEAR_SQUARED  # for p = q alone: squares are at least |p - q|
+    # for p = q alone: squares are at least |p - q|
+    near, its = np.nonzero(square < NEAR_SQUARED)
 
-    def refine(rows):
-        for i in range(rows.start, rows.stop):
-            j = np.flatnonzero(near[i])
-            for tile in np.array_split(j, 1 + len(j) * X[0].size // SCRATCH):
-                # (tile, d, q)
-                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
-                square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
+    def refine(some):
+        A = X[near[some]]
+        R = Z[its[some]]
+        R = R - A @ (A.swapaxes(1, 2) @ R)  # (I - A A^T) R, (t, d, q)
+        square[near[some], its[some]] = 2 * np.einsum("tdq,tdq->t", R, R)
 
-    run_blocks(refine, len(X), 16)
+    run_blocks(refine, len(near), max(1, 2**16 // math.prod(X.shape[1:])))
     return np.maximum(square, 0)
 
 
@@ -2040,8 +2036,9 @@ def _leading_by_lanczos(Z, w, p):
     S = aslinearoperator(Z * w) @ aslinearoperator(Z.T)
     start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
-    basis = np.linalg.qr(vectors[:, :0:-1])[0]
-    return basis, eigenvalues_tie(values, p, np.abs(values).max(), len(Z))
+    return np.linalg.qr(vectors[:, :0:-1])[0], eigenvalues_tie(
+        values, p, np.abs(values).max(), len(Z)
+    )
 
 
 def eigenvalues_tie(values, p, scale, d):
@@ -2238,16 +2235,14 @@ def check_bases(
             f"{name} must be finite, got NaN or infinity in the basis at index "
             f"{first + bad}"
         )
-    if not of_weighted[bad] <= tol:
-        raise ValueError(
-            f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-            f"{of_bases[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
-            "first"
-        )
-    if not weighted:
+    if not (weighted and of_weighted[bad] <= tol):
         raise ValueError(
             f"{name} must have orthonormal columns, of subspaces, got a weighted "
             f"subspace at index {first + bad}: only inner products know its weights"
+            if of_weighted[bad] <= tol
+            else f"{name} must have orthonormal columns: {name}^T {name} differs from "
+            f"I by {of_bases[bad]:.2g} at index {first + bad}; call "
+            f"orthonormalize({name}) first"
         )
     other = int(np.argmin(of_weighted <= tol))
     raise ValueError(
@@ -2327,9 +2322,9 @@ def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(A.shape[:-2] for A in arrays))
     except ValueError:
-        shapes = " and ".join(str(A.shape) for A in arrays)
         raise ValueError(
-            f"{names} must have leading axes that broadcast, got shapes {shapes}"
+            f"{names} must have leading axes that broadcast, got shapes "
+            + " and ".join(str(A.shape) for A in arrays)
         ) from None
 
 
@@ -2539,6 +2534,8 @@ SCRATCH = 2**20  # numbers that a thread works on at a time
 
 def slices(n, step):
     """Consecutive slices of range(n), each of so many but the last."""
+    if 0 < n <= step:  # as in each small call
+        return [slice(0, n)]
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
@@ -2549,51 +2546,62 @@ def c_array(A, dtype):
 
 
 def block_of(work, most=2**62):
-    """How many items take about a millisecond together, at least 1, if each takes this
-    work, in multiplications; or `most`, the items that fit into the scratch of a thread.
+    """How many items, at least 1, take a quarter of a millisecond or so together, each
+    of so much work, in multiplications; or `most`, those that fit into a thread's scratch.
 
     run_blocks needs no thread but the caller's for one block: so less work has none.
     """
-    return int(max(1, min(most, 2**20 // work)))
+    return int(max(1, min(most, 2**18 // work)))
 
 
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
     The caller is one of them, so that it need not wait for others to start. The blocks
-    do not depend on the number of threads; block_of tells how long they are to be.
+    are equal, of so many items at most, and do not depend on the number of threads.
     After an error or Ctrl-C no block begins.
     """
-    blocks = slices(n, block)
+    blocks = slices(n, _even_share(n, block))
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+    errors = []  # that ended the work of a thread
+    running = []  # an entry for each thread that helps
+    bell = queue.SimpleQueue()  # rung when one has ended
 
     def work():
         try:
             for i, rows in todo:
                 results[i] = job(rows)
-        finally:
-            list(todo)  # after an error nobody takes another
+        except BaseException as error:
+            errors.append(error)
+        list(todo)  # after an error nobody takes another
 
-    # Numba tells under a lock of all its processes: a fork must not find it taken by each
-    # small call of another thread
-    others = min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0
-    # it starts threads on demand, and is as slow as a small call where it starts none
-    with ThreadPoolExecutor(others) if others else contextlib.nullcontext() as pool:
-        try:
-            helpers = [pool.submit(work) for _ in range(others)]
-            work()
-        except SystemError as error:
-            cause = error
-            while cause is not None and not isinstance(cause, KeyboardInterrupt):
-                cause = cause.__cause__
-            if cause is None:
-                raise
+    def help_out():
+        running.append(None)
+        work()
+        running.pop()
+        bell.put(None)
+
+    try:
+        # Numba tells under a lock of all its processes: a fork must not find it taken by
+        # each small call of another thread
+        for _ in range(min(thread_count(), len(blocks)) - 1 if len(blocks) > 1 else 0):
+            _thread.start_new_thread(help_out, ())  # threading's waits until it begins
+        work()
+    finally:
+        list(todo)
+        while running:
+            try:
+                bell.get()
+            except KeyboardInterrupt as error:
+                errors.insert(0, error)  # no thread outlives the call
+    for error in errors:
+        cause = error if isinstance(error, SystemError) else None
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__
+        if cause is not None:
             raise KeyboardInterrupt from error  # while Numba handed an array over
-        finally:
-            list(todo)
-    for helper in helpers:
-        helper.result()
+        raise error
     return results
 
 

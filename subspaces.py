@@ -205,32 +205,31 @@ def weighted_grams(U, weights):
 
     U (n, d, r): checked orthonormal columns u_k, or zero ones; weights (m, n, r).
     """
-    used, starts = core.columns_in_use(U)
-    of_columns = weights[:, slice(None) if used is None else used].astype(U.dtype)
-    of_columns = of_columns.reshape(len(weights), -1)
+    used, _ = core.columns_in_use(U)
+    weights = weights[:, slice(None) if used is None else used].astype(U.dtype)
+    weights = weights.reshape(len(weights), -1)
 
     def add(product, rows, columns, top, left, K):
-        theirs = of_columns[:, starts[top] :], of_columns[:, starts[left] :]
-        _sum_weighted_squares(product, rows, columns, *theirs, top, left, K)
+        _sum_weighted_squares(product, rows, columns, weights, top, left, K)
 
     return core.bases_gram(U, add=add, leading=(len(weights),))
 
 
 @core.jit
-def _sum_weighted_squares(product, rows, columns, of_rows, of_columns, top, left, K):
-    """As the core's sum_squares, with weights (m, rows), (m, columns) in K (m, n, N)."""
+def _sum_weighted_squares(product, rows, columns, weights, top, left, K):
+    """As the core's sum_squares, with weights (m, all rows) in K (m, n, N)."""
     sums = np.empty(product.shape[1], product.dtype)
     for i in range(len(rows) - 1):
         for m in range(len(K)):
             sums[:] = 0
             for a in range(rows[i], rows[i + 1]):
-                row = product[a]
+                row = product[a - rows[0]]
                 for c in range(len(sums)):
-                    sums[c] += of_rows[m, a] * row[c] * row[c]
+                    sums[c] += weights[m, a] * row[c] * row[c]
             for j in range(len(columns) - 1):
                 total = 0.0
                 for c in range(columns[j], columns[j + 1]):
-                    total += of_columns[m, c] * sums[c]
+                    total += weights[m, c] * sums[c - columns[0]]
                 K[m, top + i, left + j] = total
 
 
