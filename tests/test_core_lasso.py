@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from sklearn.linear_model import Lasso
 
 import grassmann_sc as gs
-from grassmann_sc import checks
+from grassmann_sc import shared
 from grassmann_sc.strategies import bases, coding_problem, coding_problems, rotation
 from oracles import (
     LOOSE,
@@ -531,7 +531,7 @@ def test_masked_entries_are_refused():
     with pytest.raises(
         ValueError, match="frames must have no masked entries, got 1 of them"
     ):
-        checks.check_frames(frames, "frames")
+        shared.check_frames(frames, "frames")
     # none is masked
     assert gs.finite_array(np.ma.masked_array([1.0, 2]), "A").tolist() == [1, 2]
 
