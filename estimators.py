@@ -32,15 +32,15 @@ import grassmann_sc as core
 from grassmann_sc import (
     calibration,
     discriminative,
-    files,
     frames,
     kernels,
     learn,
     shared,
-    streams,
     subspaces,
     tuning,
 )
+from grassmann_sc.large import streams
+from grassmann_sc.large.codes import StoredBases, is_stored
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
@@ -982,8 +982,8 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces.
         """
-        if files.is_stored(X):
-            X = files.StoredBases(X, "X")
+        if is_stored(X):
+            X = StoredBases(X, "X")
             self.n_features_in_ = X.shape[1]
         else:
             X = self.check_input(X, fit=True)

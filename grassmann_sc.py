@@ -353,7 +353,7 @@ def gsc(
     sparse_output: return a scipy.sparse CSR array.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for
-    the atoms, files.write_codes for what does not fit in memory.
+    the atoms, large.codes.write_codes for what does not fit in memory.
 
     >>> from grassmann_sc import gsc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -2627,10 +2627,8 @@ MODULES = (
     "learn",
     "plots",
     "projected",
-    "scale",
     "shared",
     "strategies",
-    "streams",
     "subspaces",
     "tuning",
     "variants",
@@ -2642,6 +2640,9 @@ MODULES = (
     "baselines.tangent",
     "baselines.tensors",
     "baselines.textures",
+    "large.codes",
+    "large.scale",
+    "large.streams",
 )  # the modules beside this file, which setup.py reads too
 __path__ = [os.path.dirname(os.path.abspath(__file__))]  # where they are imported from
 
@@ -2650,6 +2651,6 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
         full = f"{__name__}.{name}"
-        if name in ("baselines", *MODULES) and importlib.util.find_spec(full):
+        if name in ("baselines", "large", *MODULES) and importlib.util.find_spec(full):
             return importlib.import_module(full)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,7 +27,8 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.common import figure, header, in_child, interleaved, peer, status, timed
-from grassmann_sc import files, learn, streams
+from grassmann_sc import files, learn
+from grassmann_sc.large import streams
 
 N_SAMPLES = 2000
 D = 400

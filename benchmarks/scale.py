@@ -51,7 +51,8 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.common import figure, header, in_child, interleaved, peer, timed
-from grassmann_sc import files, scale, streams
+from grassmann_sc.large import scale, streams
+from grassmann_sc.large.codes import rows_in_block, write_codes, write_part
 
 D = 100
 P = 3
@@ -97,10 +98,10 @@ def write_subspaces(path, n):
 
 
 JOBS = {  # functions of subspaces in a file, and where codes go
-    "gsc": lambda X, out: files.write_codes(
+    "gsc": lambda X, out: write_codes(
         out, X, atoms(), lam(), sparse_output=True, replace=True
     ),
-    "glc": lambda X, out: files.write_codes(
+    "glc": lambda X, out: write_codes(
         out, X, atoms(), n_neighbors=N_NEIGHBORS, sparse_output=True, replace=True
     ),
     "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(
@@ -209,7 +210,7 @@ def over_product(n, folder):
     )
     X = write_subspaces(folder / "X.npy", n)
     A = atoms()
-    rows = min(n, files.rows_in_block(X, N))
+    rows = min(n, rows_in_block(X, N))
     left = np.ascontiguousarray(X[:rows].swapaxes(1, 2)).reshape(-1, D)
     right = np.ascontiguousarray(A.swapaxes(1, 2)).reshape(-1, D)
     product = np.empty((len(left), len(right)))
@@ -224,7 +225,7 @@ def over_product(n, folder):
         "checks": lambda: gs.check_bases(block, "X"),
         "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
         "lassos": lambda: code(K, k, P),
-        "writing": lambda: files.write_part(folder, 0, codes, "0 0 0"),
+        "writing": lambda: write_part(folder, 0, codes, "0 0 0"),
     }
     for call in steps.values():
         call()

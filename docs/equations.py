@@ -35,7 +35,7 @@ k(a, b) = \exp(-\gamma \|a - b\|^2)
 - \sum_{j \neq r} y_{ij} \hat D_j\Big)\Big)
 &\qquad\text{update_atoms}
 """,
-    "streams": r"""
+    "large.streams": r"""
 A_r = \sum_i w_i y_{ir} \hat X_i, \qquad B = \sum_i w_i y_i y_i^T, \qquad
 \hat D_r = \operatorname{Proj}\Big(A_r - \sum_{j \neq r} B_{rj} \hat D_j\Big)
 """,

@@ -21,7 +21,11 @@ from setup import APPLICATION
 
 PICTURE = ROOT / "docs" / "pictures" / "layout.png"
 OF_APPLICATION = ROOT / "docs" / "pictures" / "application.png"
-COLORS = {"": "#9FD3F5", "baselines": "#F3C96B"}  # of the root, and of a folder
+COLORS = {
+    "": "#9FD3F5",
+    "baselines": "#F3C96B",
+    "large": "#A8D8A0",
+}  # of the root, and of a folder
 LEVEL = 1.8  # between modules and what they import
 STEP = 0.5  # between neighbours
 WIDTH = 0.62  # inches

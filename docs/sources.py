@@ -46,6 +46,7 @@ def packaged():
         "benchmarks",
         "docs",
         "examples",
+        "large",
         setup.APPLICATION,
         "tests",
     ):

@@ -6,7 +6,7 @@
 FILE.npy holds subspaces (n, d, p), where all workers find it under the same path;
 without --data a file of 20,000 is written. Leaves out/many_machines/atoms.npz,
 rounds.npz (a checkpoint: run again with --resume after a kill) and codes/, which
-files.load_codes reads. Needs dask[distributed].
+load_codes reads. Needs dask[distributed].
 """
 
 import sys
@@ -30,7 +30,9 @@ asked = parsed(__name__, of_these, "examples.many_machines", OPTIONS)
 import numpy as np
 
 import grassmann_sc as gs
-from grassmann_sc import files, scale
+from grassmann_sc import files
+from grassmann_sc.large import scale
+from grassmann_sc.large.codes import load_codes
 
 OUT = Path("out") / "many_machines"
 N_SUBSPACES = 20_000
@@ -74,7 +76,7 @@ def main(asked):
             start="resume" if asked.resume else 0,
             replace=not asked.resume,
         )
-    codes = files.load_codes(OUT / "codes")
+    codes = load_codes(OUT / "codes")
     print(
         f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
         f"{codes.nnz / n:.1f} atoms each"

@@ -37,11 +37,11 @@ LONGEST = [
     "test_classify_compare.py",
     "test_examples_paper_experiments.py",
     "test_baselines_estimators_videos.py",
-    "test_scale.py",
+    "test_large_scale.py",
     "test_classify_results.py",
     "test_estimators_sklearn.py",
     "test_laws_batches.py",
-    "test_streams_learning.py",
+    "test_large_streams.py",
     "test_classify_clips.py",
     "test_baselines_estimators_sets.py",
 ]

@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_sc import files, learn, streams
+from grassmann_sc import files, learn
+from grassmann_sc.large import codes, streams
+from grassmann_sc.large.codes import load_codes, write_codes
 
 ROOT = Path(core.__file__).parent
 
@@ -29,6 +31,7 @@ def is_watched(filename):
     return filename == signal.__file__ or Path(filename).parent in (
         ROOT,
         ROOT / "baselines",
+        ROOT / "large",
     )
 
 
@@ -123,7 +126,7 @@ def forget_frames(error):
 # that interrupts itself
 Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
-    (files, "MOST_NUMBERS", 12 * 64),  # blocks of 64 rows
+    (codes, "MOST_NUMBERS", 12 * 64),  # blocks of 64 rows
 ]
 N_ITER = 2  # of gdl
 N_ATOMS = 12  # more than a batch has samples, so that the first one waits
@@ -335,14 +338,12 @@ def subject_of_codes(sparse):
             os.unlink(path)
 
     def write(start=0):
-        return files.write_codes(path, X, D, 0.3, sparse_output=sparse, start=start)
+        return write_codes(path, X, D, 0.3, sparse_output=sparse, start=start)
 
     def check(nothing, error):
         if os.path.exists(path) and (not sparse or os.listdir(path)):
             codes = (
-                core.dense_codes(files.load_codes(path))
-                if written(path)
-                else expected[:0]
+                core.dense_codes(load_codes(path)) if written(path) else expected[:0]
             )
             assert np.array_equal(codes, expected[: len(codes)]), (
                 "written codes are others"
@@ -351,7 +352,7 @@ def subject_of_codes(sparse):
         else:
             assert error, "nothing was written"
         assert write("resume") == len(X), "it was not gone on to the end"
-        codes = core.dense_codes(files.load_codes(path))
+        codes = core.dense_codes(load_codes(path))
         assert np.array_equal(codes, expected), (
             "codes that were gone on with are others"
         )

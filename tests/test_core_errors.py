@@ -18,10 +18,10 @@ from grassmann_sc import (
     kernels,
     learn,
     projected,
-    streams,
     subspaces,
 )
 from grassmann_sc.baselines import hulls, tangent
+from grassmann_sc.large import streams
 
 X = gs.random_subspaces(3, 4, 2, rng=0)
 D = gs.random_subspaces(5, 4, 2, rng=1)

@@ -13,11 +13,11 @@ from grassmann_sc import (
     estimators,
     kernels,
     learn,
-    streams,
     subspaces,
 )
 from grassmann_sc.baselines import tangent
 from grassmann_sc.baselines.estimators import TangentDictionary
+from grassmann_sc.large import streams
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 
 SETS, Y = noisy_image_sets()

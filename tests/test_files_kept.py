@@ -17,7 +17,8 @@ import pytest
 
 import grassmann_sc as core
 import interrupts
-from grassmann_sc import estimators, files, learn, streams
+from grassmann_sc import estimators, files, learn
+from grassmann_sc.large import streams
 from oracles import clusters
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)

@@ -61,7 +61,7 @@ for module in sys.argv[1:]:
     found = sys.modules["grassmann_sc." + module]
     assert eval("grassmann_sc." + module) is eval(name) is found
     print(found.__name__, *found.__all__)
-flat = set(sys.argv[1:]) | {"baselines"}
+flat = set(sys.argv[1:]) | {"baselines", "large"}
 assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
 assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines"}
 """
@@ -109,14 +109,15 @@ def test_copied_files_learn_and_save(tmp_path):
 
 
 CODE = """
-from grassmann_sc import files, random_subspaces
+from grassmann_sc import random_subspaces
+from grassmann_sc.large.codes import load_codes, write_codes
 D = random_subspaces(3, 5, 2, rng=0)
-print(files.write_codes("codes.npy", D, D, n_neighbors=1), files.load_codes("codes.npy").trace())
+print(write_codes("codes.npy", D, D, n_neighbors=1), load_codes("codes.npy").trace())
 """
 
 
 def test_copied_files_write_codes(tmp_path):
-    copy_modules(tmp_path, CORE, "shared", "files")
+    copy_modules(tmp_path, CORE, "shared", "files", "large.codes")
     assert run_python(CODE, cwd=tmp_path, **QUICK) == ["3 3.0"]
 
 
@@ -146,7 +147,7 @@ D = random_subspaces(3, 5, 2, rng=0)
 assert (gsc(D, D, 0.1) > 0.9).sum() == 3
 assert len(learn.gdl(D, 2, 0.1, n_iter=2, rng=0).atoms) == 2
 print(learn.__file__, hulls.__file__)
-assert not hasattr(learn.core, "streams")
+assert not hasattr(learn.core, "tuning")
 """
 
 

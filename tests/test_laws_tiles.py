@@ -12,7 +12,6 @@ import pytest
 import grassmann_sc as core
 from grassmann_sc import (
     discriminative,
-    files,
     intrinsic,
     kernels,
     learn,
@@ -21,6 +20,7 @@ from grassmann_sc import (
 )
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors
 from grassmann_sc.baselines.estimators import MSM
+from grassmann_sc.large.codes import write_codes
 from oracles import LOOSE, clusters, hat, noisy_image_sets
 from processes import MODULES
 
@@ -73,7 +73,7 @@ def lifted(**options):
 
 def written(**options):
     out = np.zeros((len(X), len(D)))
-    files.write_codes(out, X, D, **options)
+    write_codes(out, X, D, **options)
     return [out]
 
 

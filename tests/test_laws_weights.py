@@ -19,9 +19,9 @@ from grassmann_sc import (
     intrinsic,
     kernels,
     learn,
-    streams,
     tuning,
 )
+from grassmann_sc.large import streams
 from grassmann_sc.strategies import bases
 from oracles import LOOSE, clusters, error, hat, rarely, seeds, statistics
 from processes import CORE, MODULES

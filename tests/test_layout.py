@@ -20,7 +20,16 @@ TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in own_files()
     if name.rpartition("/")[0]
-    in ("", "baselines", "benchmarks", "examples", APPLICATION, "tests", "tests/stress")
+    in (
+        "",
+        "baselines",
+        "benchmarks",
+        "examples",
+        "large",
+        APPLICATION,
+        "tests",
+        "tests/stress",
+    )
 }
 FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
 MODULES = {
@@ -46,9 +55,10 @@ ROWS = {
     "strategies": {"hypothesis"},
     "calibration": {"discriminative"},
     "discriminative": {"learn"},
-    "streams": {"files", "learn"},
-    "scale": ROOT_MODULES,
-    "estimators": {"sklearn"} | ROOT_MODULES,
+    "large.codes": {"files"},
+    "large.streams": {"files", "learn", "large.codes"},
+    "large.scale": ROOT_MODULES | {"large.codes", "large.streams"},
+    "estimators": {"sklearn", "large.codes", "large.streams"} | ROOT_MODULES,
     "baselines.sets": {"baselines.jacobi"},
     "baselines.tangent": {"baselines.jacobi", "intrinsic", "learn", "variants"},
     "baselines.estimators": {"sklearn"} | set(MODULES),
@@ -221,7 +231,7 @@ def test_the_core_names_every_module():
     files = [
         name.removesuffix(".py").replace("/", ".")
         for name in FILES
-        if re.fullmatch(r"(baselines/\w+|(?!setup|grassmann_sc)\w+)\.py", name)
+        if re.fullmatch(r"((baselines|large)/\w+|(?!setup|grassmann_sc)\w+)\.py", name)
     ]
     assert sorted(core.MODULES) == sorted(files)
     assert [CORE, *core.MODULES] == list(MODULES)
@@ -247,7 +257,7 @@ def test_modules_are_imported_from_the_core_alone(file):
     """As grassmann_sc.learn each is there once, in a clone, beside copied files and
     installed.
     """
-    flat = {*ROOT_MODULES, "baselines"} - {CORE}
+    flat = {*ROOT_MODULES, "baselines", "large"} - {CORE}
     for tree in code_within(FILES[file]):
         wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
         assert not wrong, f"{file} imports {wrong}: write from {CORE} import ..."
@@ -262,7 +272,7 @@ def test_the_toolkit_imports_no_application_and_no_script(file):
     above = {"benchmarks", "docs", "examples", "tests", APPLICATION}
     if file.startswith(f"{APPLICATION}/"):
         above -= {APPLICATION}
-    elif "/" in file and not file.startswith("baselines/"):
+    elif "/" in file and not file.startswith(("baselines/", "large/")):
         above = set()
     assert not {name for name, _, _ in imports(FILES[file]) if top_level(name) in above}
 

@@ -14,7 +14,8 @@ import scipy.stats
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import learn, streams
+from grassmann_sc import learn
+from grassmann_sc.large import streams
 from grassmann_sc.strategies import bases
 from oracles import (
     LOOSE,

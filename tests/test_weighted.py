@@ -12,10 +12,10 @@ from grassmann_sc import (
     intrinsic,
     learn,
     projected,
-    scale,
-    streams,
     subspaces,
 )
+from grassmann_sc.large import scale, streams
+from grassmann_sc.large.codes import load_codes, write_codes
 from grassmann_sc.strategies import bases
 from oracles import TIGHT, dtypes, error, hat, rounding, seeds, vectors
 
@@ -517,8 +517,8 @@ def test_estimators_on_weighted_subspaces_are_those_on_their_gram_matrix():
 def test_files_and_blocks_hold_weighted_subspaces(tmp_path):
     X = samples(np.random.default_rng(0), 40)
     codes = gs.gsc(X, X[:6], 0.1)
-    files.write_codes(tmp_path / "codes.npy", X, X[:6], lam=0.1)
-    assert error(files.load_codes(tmp_path / "codes.npy"), codes) < 1e-6
+    write_codes(tmp_path / "codes.npy", X, X[:6], lam=0.1)
+    assert error(load_codes(tmp_path / "codes.npy"), codes) < 1e-6
     files.save(tmp_path / "atoms.npz", X[:6])
     np.testing.assert_array_equal(files.load(tmp_path / "atoms.npz").atoms, X[:6])
     dask_array = pytest.importorskip("dask.array")

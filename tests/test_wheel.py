@@ -21,7 +21,7 @@ def version_in_the_core():
 
 def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    dist_info = f"{APPLICATION}-{version_in_the_core()}.dist-info/"
+    dist_info = f"{CORE}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
     package = {f"{module.replace('.', '/')}.py" for module in MODULES} | {
         "__init__.py",
@@ -211,7 +211,7 @@ def test_versions_are_one(installed, tmp_path):
     code = f"""
 import importlib.metadata
 import {CORE}
-print({CORE}.__version__, importlib.metadata.version("{APPLICATION}"))
+print({CORE}.__version__, importlib.metadata.version("{CORE}"))
 """
     version = version_in_the_core()
     assert run_python(code, cwd=tmp_path, python=python) == [f"{version} {version}"]

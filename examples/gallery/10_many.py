@@ -13,7 +13,8 @@ import tracemalloc
 import matplotlib.pyplot as plt
 import numpy as np
 
-from grassmann_sc import gsc, random_subspaces, streams
+from grassmann_sc import gsc, random_subspaces
+from grassmann_sc.large import streams
 
 N = 1_000_000
 BATCH = 1_000

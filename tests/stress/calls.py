@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 import grassmann_sc as core
 from arrays import is_finite
-from grassmann_sc import files, kernels, learn, streams
+from grassmann_sc import files, kernels, learn
 from grassmann_sc.baselines import dynamics, tensors
+from grassmann_sc.large import streams
+from grassmann_sc.large.codes import write_codes
 from setup import CORE, modules
 
 REQUIRED = inspect.Parameter.empty
@@ -26,7 +28,7 @@ MOST_TRIALS = 300
 FORMAL = ("get_", "set_", "check_")
 ALONE = {"fit", "partial_fit", "fit_transform", "__call__"}  # methods without a fit
 # given even where they need not be; codes may replace those of a call before
-ALWAYS = {"rng", "random_state", "n_iter", "max_iter", "files.write_codes.replace"}
+ALWAYS = {"rng", "random_state", "n_iter", "max_iter", "write_codes.replace"}
 INTEGERS = [2, 3, 4, 5, 12]
 FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
@@ -257,7 +259,7 @@ def known_values():
     factors = tensors.mode_bases(clips[:3], 2)
     np.save("clip.npy", images)
     np.save("codes.npy", core.gsc(X, D, 0.2))
-    files.write_codes("parts", X, D, 0.2, sparse_output=True, replace=True)
+    write_codes("parts", X, D, 0.2, sparse_output=True, replace=True)
     files.save("dictionary.npz", D, lam=0.1, labels=labels)
     files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
     learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")

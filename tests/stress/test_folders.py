@@ -14,6 +14,7 @@ import grassmann_sc as core
 from commands import compare, frames, put, put_classes
 from grassmann_classify.words import printable
 from grassmann_sc import files, learn
+from grassmann_sc.large.codes import load_codes, write_codes
 from hostile import FULL, is_full, small_disk
 from problems import generators
 
@@ -205,8 +206,8 @@ def fill_codes(rng, folder, enlarge):
         options = dict(n_neighbors=2, sparse_output=sparse)
         with small_disk(size) as (other, _):
             path = other / "codes"
-            assert is_full(lambda p=path, o=options: files.write_codes(p, X, D, **o))
-            codes = core.dense_codes(files.load_codes(path))
+            assert is_full(lambda p=path, o=options: write_codes(p, X, D, **o))
+            codes = core.dense_codes(load_codes(path))
             assert 0 < len(codes) < len(X)
             assert np.abs(codes - expected[: len(codes)]).max() < 1e-9
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grassmann_sc as core
-from grassmann_sc import learn, streams
+from grassmann_sc import learn
+from grassmann_sc.large import streams
 from grassmann_sc.strategies import coding_problem, explicit_gram
 from oracles import booleans, cost, hat
 from problems import codings, drawn_atoms, samples

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 import grassmann_sc as core
 import interrupts
 from arrays import worst_difference
-from grassmann_sc import frames, intrinsic, kernels, learn, streams, subspaces
+from grassmann_sc import frames, intrinsic, kernels, learn, subspaces
 from grassmann_sc.baselines import tangent
+from grassmann_sc.large import streams
 
 SEEDS = st.integers(0, 7)
 SHARES = st.floats(0, 1.2)  # of the time that a call takes

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 import grassmann_sc as core
 import oracles
 from arrays import mapped
-from grassmann_sc import files, learn, scale
+from grassmann_sc import learn
+from grassmann_sc.large import scale
+from grassmann_sc.large.codes import load_codes
 
 SAME = {np.float64: 1e-9, np.float32: 1e-3}  # of codes and Gram matrices
 COSTS = {np.float64: 1e-8, np.float32: 1e-4}  # of sums in another order, relative
@@ -124,7 +126,7 @@ def check_codes(rng, X, held, client, while_workers_die, coding, how):
     shutil.rmtree("codes", ignore_errors=True)
     rows = while_workers_die(lambda: work(out="codes", sparse_output=True))
     assert rows == len(X)
-    for found in (files.load_codes("codes").toarray(), while_workers_die(work)):
+    for found in (load_codes("codes").toarray(), while_workers_die(work)):
         assert np.abs(found - expected).max() <= SAME[X.dtype.type]
 
 

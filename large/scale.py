@@ -10,8 +10,8 @@ local_client have.
 
 X (n, d, p) is a Dask array, or another array that is cut into blocks: in memory, a
 memmap, of zarr or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs
-dask[distributed], files.py, learn.py and streams.py; from_paths also frames.py and
-subspaces.py.
+dask[distributed], and codes.py and streams.py with what they need; from_paths also
+frames.py and subspaces.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,16 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import files, learn, shared, streams
+from grassmann_sc import files, learn, shared
+from grassmann_sc.large import streams
+from grassmann_sc.large.codes import (
+    Sink,
+    Written,
+    check_shape_of_bases,
+    is_stored,
+    rows_in_block,
+    write_part,
+)
 
 if TYPE_CHECKING:
     import dask.array
@@ -76,7 +85,7 @@ def code(
     They are those of gsc with lam, of glc with n_neighbors, block by block on workers;
     <D_i^, D_j^> is computed once, by one of them. Of a Dask array a Dask array (n, N),
     to be computed when it is asked for; of another array, or with sparse_output, codes
-    as gsc returns them. With out (see files.write_codes, also for start, replace and
+    as gsc returns them. With out (see codes.write_codes, also for start, replace and
     progress) codes are written as they come, in order, and n is returned; Ctrl-C raises
     and says from which row to go on. The parts of a folder are written by workers,
     which must reach it by the same path, all else here. ValueError names the block and
@@ -84,7 +93,8 @@ def code(
     warning where it is met, on a worker.
 
     >>> import dask.array
-    >>> from grassmann_sc import random_subspaces, scale
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large import scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> scale.code(dask.array.from_array(X, chunks=(20, 8, 2)), X[:3], n_neighbors=1)[:3].compute()
     array([[1., 0., 0.],
@@ -120,7 +130,7 @@ def code(
     sink = (
         None
         if out is None
-        else files.Sink(out, parts.n_rows(), atoms, coding, replace, X=X, D=D)
+        else Sink(out, parts.n_rows(), atoms, coding, replace, X=X, D=D)
     )
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
@@ -172,8 +182,8 @@ def _write_block(block, where, atoms, K, *, coding, folder, fingerprint):
     """Write the codes of a block as a part; what a Sink is to know of it."""
     codes, digest = _code_block(block, where, atoms, K, coding=coding, digested=True)
     if codes.shape[0]:
-        files.write_part(folder, where[1], codes, fingerprint.text(digest))
-    return files.Written(codes.shape), digest
+        write_part(folder, where[1], codes, fingerprint.text(digest))
+    return Written(codes.shape), digest
 
 
 def _digest_block(block, where, dtype):
@@ -195,7 +205,8 @@ def gram(
     array.
 
     >>> import dask.array
-    >>> from grassmann_sc import random_subspaces, scale
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large import scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> K = scale.gram(dask.array.from_array(X, chunks=(20, 8, 2)))
     >>> K.shape, float(K.trace().compute().round(6))
@@ -301,7 +312,8 @@ def gdl(
     scheduler is gone: the checkpoint then is that of the last round.
 
     >>> from distributed import Client
-    >>> from grassmann_sc import random_subspaces, scale
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large import scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
     ...             dashboard_address=":0") as client:
@@ -486,7 +498,7 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int) -> dask.array.Array:
 
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from grassmann_sc import scale
+    >>> from grassmann_sc.large import scale
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "clip.npy")
     ...     np.save(path, np.random.default_rng(0).random((12, 6, 8)))
@@ -534,11 +546,11 @@ class _Parts:
 
     def __init__(self, X, N, first=0, stop=None, name="X", n_blocks=BLOCKS):
         self.lazy = hasattr(X, "to_delayed")
-        if not (self.lazy or files.is_stored(X)):
+        if not (self.lazy or is_stored(X)):
             X = core.real_array(X, name)
         self.X = X
         self.shape = tuple(X.shape)
-        files.check_shape_of_bases(self.shape, name)
+        check_shape_of_bases(self.shape, name)
         self.dtype = np.dtype(shared.float_type(X))
         if self.lazy:
             X = X if first == 0 and stop is None else X[first:stop]
@@ -549,7 +561,7 @@ class _Parts:
             blocks = X.to_delayed().ravel().tolist()
         else:
             n = self.shape[0] if stop is None else stop
-            step = min(files.rows_in_block(X, N), max(LEAST, -(-n // n_blocks)))
+            step = min(rows_in_block(X, N), max(LEAST, -(-n // n_blocks)))
             starts = range(first, n, step) if n else [0]
             self.sizes = tuple(min(step, n - i) for i in starts)
             blocks = [_rows(X, i, i + size) for i, size in zip(starts, self.sizes)]
@@ -563,7 +575,7 @@ class _Parts:
 
     def hold(self, client):
         """Send what is in memory here to the cluster, once."""
-        if not files.is_stored(self.X):
+        if not is_stored(self.X):
             held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
             self.blocks = list(
                 zip(client.persist(held), [where for _, where in self.blocks])
@@ -591,7 +603,7 @@ def _rows(X, start, stop):
     if type(X).__module__.partition(".")[0] == "h5py":
         path = os.path.abspath(X.file.filename)
         return functools.partial(_read_hdf5, path, X.name, start, stop)
-    if files.is_stored(X):
+    if is_stored(X):
         return functools.partial(X.__getitem__, slice(start, stop))
     return X[start:stop]
 
@@ -640,7 +652,8 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
     One worker a core, or n_workers. Its close(), or the end of a with block, ends them.
 
-    >>> from grassmann_sc import random_subspaces, scale
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large import scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> with scale.local_client(2) as client:  # doctest: +SKIP
     ...     codes = scale.code(X, X[:4], 0.2, client=client)

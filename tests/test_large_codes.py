@@ -13,7 +13,8 @@ import pytest
 import scipy.sparse
 
 import grassmann_sc as core
-from grassmann_sc import files, kernels
+from grassmann_sc import kernels
+from grassmann_sc.large.codes import each_part, load_codes, write_codes
 from oracles import TIGHT, error
 from processes import interrupted
 
@@ -41,7 +42,7 @@ def codes_of_one_block():
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(files, "MOST_NUMBERS", 18 * 100)
+    monkeypatch.setattr("grassmann_sc.large.codes.MOST_NUMBERS", 18 * 100)
     monkeypatch.setattr(core, "TILE", 20 * 100)
 
 
@@ -98,16 +99,14 @@ def test_codes_do_not_depend_on_what_holds_the_subspaces(store, dtype, tmp_path)
         core.classify(held, atoms, labels, lam=0.3),
         core.classify(X, D, labels, lam=0.3),
     )
-    assert files.write_codes(tmp_path / "codes.npy", held, atoms, 0.3) == 700
-    written = files.load_codes(tmp_path / "codes.npy")
+    assert write_codes(tmp_path / "codes.npy", held, atoms, 0.3) == 700
+    written = load_codes(tmp_path / "codes.npy")
     assert written.dtype == dtype and error(written, sparse_codes()) <= tol
     assert (
-        files.write_codes(
-            tmp_path / "parts", held, atoms, n_neighbors=3, sparse_output=True
-        )
+        write_codes(tmp_path / "parts", held, atoms, n_neighbors=3, sparse_output=True)
         == 700
     )
-    parts = files.load_codes(tmp_path / "parts")
+    parts = load_codes(tmp_path / "parts")
     assert parts.format == "csr" and parts.dtype == dtype
     assert parts.nnz <= 2100 and error(parts.toarray(), local_codes()) <= tol
 
@@ -123,29 +122,28 @@ def test_a_stored_array_is_read_once_in_blocks_of_whole_chunks(tmp_path):
             self.reads.append((rows.start, rows.stop))
             return X[rows]
 
-    files.write_codes(tmp_path / "codes.npy", Witness(), D, 0.3)
+    write_codes(tmp_path / "codes.npy", Witness(), D, 0.3)
     assert Witness.reads == [(i, min(i + STEP, 700)) for i in range(0, 700, STEP)]
 
 
 def test_codes_go_to_arrays_and_functions(tmp_path):
     array = np.empty((700, 20))
     assert (
-        files.write_codes(array, X, D, 0.3) == 700
-        and error(array, sparse_codes()) <= TIGHT
+        write_codes(array, X, D, 0.3) == 700 and error(array, sparse_codes()) <= TIGHT
     )
     got = []
 
     def take(row, codes):
         got.append((row, codes))
 
-    assert files.write_codes(take, X, D, n_neighbors=3, sparse_output=True) == 700
+    assert write_codes(take, X, D, n_neighbors=3, sparse_output=True) == 700
     assert [row for row, _ in got] == list(range(0, 700, 100))
     assert (
         error(scipy.sparse.vstack([codes for _, codes in got]).toarray(), local_codes())
         <= TIGHT
     )
     array[:] = 0
-    assert files.write_codes(array, X, D, 0.3, start=650, progress=True) == 700
+    assert write_codes(array, X, D, 0.3, start=650, progress=True) == 700
     assert not array[:650].any() and error(array[650:], sparse_codes()[650:]) <= TIGHT
 
 
@@ -156,28 +154,24 @@ def test_codes_in_a_feature_space_are_those_of_coordinates():
     kernel = kernels.rbf(0.1)
     lift = kernels.Lift(kernel, 2).fit(atom_sets)
     out = np.empty((70, 6))
-    files.write_codes(out, lift.transform(sets), lift.transform(atom_sets), 0.1)
+    write_codes(out, lift.transform(sets), lift.transform(atom_sets), 0.1)
     assert error(out, kernels.kgsc(sets, atom_sets, 0.1, kernel=kernel, p=2)) <= TIGHT
-    files.write_codes(
-        out, lift.transform(sets), lift.transform(atom_sets), n_neighbors=2
-    )
+    write_codes(out, lift.transform(sets), lift.transform(atom_sets), n_neighbors=2)
     assert error(out, kernels.kglc(sets, atom_sets, 2, kernel=kernel, p=2)) <= TIGHT
 
 
 def test_of_no_subspaces_there_are_no_codes(tmp_path):
-    assert files.write_codes(tmp_path / "codes.npy", X[:0], D, 0.3) == 0
-    assert files.load_codes(tmp_path / "codes.npy").shape == (0, 20)
-    assert files.write_codes(tmp_path / "parts", X[:0], D, 0.3, sparse_output=True) == 0
-    codes = files.load_codes(tmp_path / "parts")
+    assert write_codes(tmp_path / "codes.npy", X[:0], D, 0.3) == 0
+    assert load_codes(tmp_path / "codes.npy").shape == (0, 20)
+    assert write_codes(tmp_path / "parts", X[:0], D, 0.3, sparse_output=True) == 0
+    codes = load_codes(tmp_path / "parts")
     assert codes.shape == (0, 20) and codes.format == "csr" and codes.dtype == D.dtype
     got = []
-    assert files.write_codes(lambda *piece: got.append(piece), X[:0], D, 0.3) == 0
+    assert write_codes(lambda *piece: got.append(piece), X[:0], D, 0.3) == 0
     assert not got
     options = dict(sparse_output=True, start="resume")
-    assert files.write_codes(tmp_path / "parts", X, D, 0.3, **options) == 700
-    assert (
-        error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
-    )
+    assert write_codes(tmp_path / "parts", X, D, 0.3, **options) == 700
+    assert error(load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
 
 
 @pytest.mark.parametrize("dtype", [int, bool, np.uint8, "U32", "S8", "M8[s]"])
@@ -186,14 +180,14 @@ def test_an_out_that_cannot_hold_codes_is_refused(dtype):
     with pytest.raises(
         TypeError, match="out must have a dtype that holds codes of float64, got"
     ):
-        files.write_codes(out, X, D, 0.3)
+        write_codes(out, X, D, 0.3)
     assert np.array_equal(out, np.zeros((700, 20), dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.longdouble, complex, object])
 def test_an_out_of_another_kind_of_float_is_filled(dtype):
     out = np.zeros((700, 20), dtype)
-    assert files.write_codes(out, X, D, 0.3) == 700
+    assert write_codes(out, X, D, 0.3) == 700
     assert error(out.astype(complex), sparse_codes()) <= 1e-6
 
 
@@ -226,7 +220,7 @@ def test_an_input_is_never_written_over(store, start, tmp_path):
         with pytest.raises(
             ValueError, match="out must lie apart from the file or store of X"
         ):
-            files.write_codes(out, held, D, 0.3, start=start)
+            write_codes(out, held, D, 0.3, start=start)
     assert path.read_bytes() == whole
 
 
@@ -263,25 +257,20 @@ def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp
     ]
     for out in outs:
         with pytest.raises(ValueError, match="out must .* of X, .*got .*data"):
-            files.write_codes(out, held, D, 0.3, sparse_output=True, start=start)
+            write_codes(out, held, D, 0.3, sparse_output=True, start=start)
     with pytest.raises(ValueError, match="out must .* of X, .*got .*codes.npy"):
-        files.write_codes(inside / "codes.npy", held, D, 0.3, start=start)
+        write_codes(inside / "codes.npy", held, D, 0.3, start=start)
     with pytest.raises(ValueError, match="out must .* of D, .*got .*X"):
-        files.write_codes(
-            inside, X, held, n_neighbors=3, sparse_output=True, start=start
-        )
+        write_codes(inside, X, held, n_neighbors=3, sparse_output=True, start=start)
     assert everything() == before
     beside = stored("codes", (700, 20), (45, 20))
-    assert files.write_codes(beside, held, D, 0.3) == 700
-    assert (
-        files.write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True)
-        == 700
-    )
+    assert write_codes(beside, held, D, 0.3) == 700
+    assert write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True) == 700
 
 
 def test_codes_go_beside_a_file_of_subspaces(tmp_path):
     held = mapped(tmp_path, X)
-    assert files.write_codes(tmp_path, held, D, 0.3, sparse_output=True) == 700
+    assert write_codes(tmp_path, held, D, 0.3, sparse_output=True) == 700
     assert np.array_equal(np.load(tmp_path / "X.npy"), X)
 
 
@@ -291,12 +280,12 @@ def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
         with pytest.raises(
             ValueError, match="out must lie apart from the file or store of D"
         ):
-            files.write_codes(tmp_path / "X.npy", X, view, n_neighbors=3)
+            write_codes(tmp_path / "X.npy", X, view, n_neighbors=3)
     assert np.array_equal(np.load(tmp_path / "X.npy"), D)
     held = X.copy()
     out = held.ravel()[: 700 * 4].reshape(700, 4)
     with pytest.raises(ValueError, match="out must share no memory with X"):
-        files.write_codes(out, held, D[:4], 0.3)
+        write_codes(out, held, D[:4], 0.3)
     assert np.array_equal(held, X)
 
 
@@ -332,41 +321,39 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     match = "codes of 300 of 700 rows are written and whole, start = 300 goes on"
     with pytest.raises(KeyboardInterrupt, match=match):
         write(Stops(350, KeyboardInterrupt()), D, 0.3)
-    assert (
-        error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
-    )
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
     assert write(X, D, 0.3, start="resume") == 700
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     assert write(X, D, 0.3, start="resume") == 700  # nothing is left to do
     assert write(X, D, 0.3, start=200) == 700
     assert write(X, D, 0.3, start="resume") == 700
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     digested = Stops(250, KeyboardInterrupt(), n_free=0 if sparse else 1)
     with pytest.raises(KeyboardInterrupt, match="codes of 200 of 700 rows are written"):
         write(digested, D, 0.3, start=200)
-    assert files.load_codes(tmp_path / name).shape == (200, 20)
+    assert load_codes(tmp_path / name).shape == (200, 20)
 
 
 @pytest.mark.parametrize("start", ["resume", 100, 200])
 def test_a_file_that_was_cut_short_is_not_gone_on_from(start, tmp_path):
     path = tmp_path / "codes.npy"
-    files.write_codes(path, X[:200], D, 0.3)
+    write_codes(path, X[:200], D, 0.3)
     os.truncate(path, os.path.getsize(path) - 8)
     with pytest.raises(
         ValueError, match="must hold the 200 rows that it says are whole"
     ):
-        files.write_codes(path, X, D, 0.3, start=start)
+        write_codes(path, X, D, 0.3, start=start)
     with pytest.raises(ValueError, match="is damaged or another file"):
-        files.load_codes(path)
+        load_codes(path)
     with pytest.raises(
         ValueError, match="unless replace=True: out must hold the 200 rows that it says"
     ):
-        files.write_codes(path, X, D, 0.3)
-    assert files.write_codes(path, X, D, 0.3, replace=True) == 700
+        write_codes(path, X, D, 0.3)
+    assert write_codes(path, X, D, 0.3, replace=True) == 700
 
 
 def test_other_files_than_codes_are_named(tmp_path):
@@ -376,41 +363,39 @@ def test_other_files_than_codes_are_named(tmp_path):
         with pytest.raises(
             ValueError, match="path must be a file of codes that this toolkit"
         ):
-            files.load_codes(text)
+            load_codes(text)
     np.savez(tmp_path / "other.npz", K=np.eye(2))
     with pytest.raises(
         ValueError, match="path must be a file of codes that this toolkit"
     ):
-        files.load_codes(tmp_path / "other.npz")
+        load_codes(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
-        files.load_codes(tmp_path / "none.npy")
+        load_codes(tmp_path / "none.npy")
 
 
 def test_a_damaged_part_can_be_written_anew(tmp_path):
-    write = functools.partial(
-        files.write_codes, tmp_path, X, D, 0.3, sparse_output=True
-    )
+    write = functools.partial(write_codes, tmp_path, X, D, 0.3, sparse_output=True)
     write()
     parts = sorted(tmp_path.iterdir())
-    rows = [row for row, _ in files.each_part(tmp_path)]
+    rows = [row for row, _ in each_part(tmp_path)]
     os.truncate(parts[-1], 100)
     assert write(start=rows[-1]) == 700
-    assert error(files.load_codes(tmp_path).toarray(), sparse_codes()) <= TIGHT
+    assert error(load_codes(tmp_path).toarray(), sparse_codes()) <= TIGHT
     for part in parts[:2]:
         part.unlink(missing_ok=True)
     with pytest.raises(
         ValueError, match="path must be a folder of codes, got none from row 0 on"
     ):
-        files.load_codes(tmp_path)
+        load_codes(tmp_path)
 
 
 STOPPED = """
 import os, signal, sys
 import numpy as np
 import grassmann_sc as core
-from grassmann_sc import files
+from grassmann_sc.large import codes
 
-files.MOST_NUMBERS = 18 * 100  # blocks of 100 rows
+codes.MOST_NUMBERS = 18 * 100  # blocks of 100 rows
 core.TILE = 20 * 100
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 
@@ -425,7 +410,7 @@ class Stored:
             os.kill(os.getpid(), signal.SIGINT)
         return self.X[rows]
 
-files.write_codes(sys.argv[2], Stored(), Stored.X[:20], 0.3, sparse_output=sys.argv[3] == "folder")
+codes.write_codes(sys.argv[2], Stored(), Stored.X[:20], 0.3, sparse_output=sys.argv[3] == "folder")
 print("goes on")
 """
 
@@ -437,18 +422,18 @@ def test_ctrl_c_ends_a_script_that_writes_codes(way, tmp_path):
     assert interrupted(STOPPED, tmp_path / "X.npy", tmp_path / name, way) == (
         "KeyboardInterrupt: the codes of 300 of 700 rows are written and whole, start = 300 goes on"
     )
-    written = files.load_codes(tmp_path / name)
+    written = load_codes(tmp_path / name)
     assert error(dense(written), core.gsc(X[:300], X[:20], 0.3)) <= TIGHT
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     assert write(X, X[:20], 0.3, start=300) == 700
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     write(X[:300], D, 0.3)
-    before = dense(files.load_codes(tmp_path / name)).copy()
+    before = dense(load_codes(tmp_path / name)).copy()
     first = X.copy()
     first[0] = X[1]
     swapped = X.copy()
@@ -470,7 +455,7 @@ def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
                 write(samples, atoms, lam, start=start, **more)
         with pytest.raises(ValueError, match="differs in the options$"):
             write(X, D, n_neighbors=3, start=start)
-    assert np.array_equal(dense(files.load_codes(tmp_path / name)), before)
+    assert np.array_equal(dense(load_codes(tmp_path / name)), before)
     with pytest.raises(ValueError, match=r"out must .* codes \(n, 19\)"):
         write(X, D[1:], 0.3, start="resume")
     with pytest.raises(ValueError, match=r"start must be a row in 0..300"):
@@ -482,9 +467,9 @@ def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
 @pytest.mark.parametrize("way", WAYS)
 def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     write(X[:300], D, 0.3)
-    before = dense(files.load_codes(tmp_path / name)).copy()
+    before = dense(load_codes(tmp_path / name)).copy()
     other = X.copy()
     other[299] = X[0]
     for samples, atoms, lam, why in [
@@ -499,23 +484,23 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
         match = rf"{rule}.*{why}"
         with pytest.raises(ValueError, match=match):
             write(samples, atoms, lam)
-    assert np.array_equal(dense(files.load_codes(tmp_path / name)), before)
+    assert np.array_equal(dense(load_codes(tmp_path / name)), before)
     assert write(X[:300], D, 0.3) == 300  # the same again
     with pytest.raises(KeyboardInterrupt, match="codes of 300 of 700 rows"):
         write(Stops(350, KeyboardInterrupt(), n_free=0), D, 0.3)
     assert write(X, D, 0.3) == 700
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     assert write(X[:200], D[:8], 0.3, replace=True) == 200
-    assert dense(files.load_codes(tmp_path / name)).shape == (200, 8)
+    assert dense(load_codes(tmp_path / name)).shape == (200, 8)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_path_of_no_rows_has_nothing_to_lose(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     assert write(X[:0], D[:8], 0.4) == 0
     assert write(X, D, 0.3) == 700
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
 
 
 def test_what_holds_no_codes_is_replaced_only_if_that_is_asked_for(tmp_path):
@@ -523,22 +508,17 @@ def test_what_holds_no_codes_is_replaced_only_if_that_is_asked_for(tmp_path):
     with pytest.raises(
         ValueError, match="True: out must be a file of codes .* got another in .*letter"
     ):
-        files.write_codes(tmp_path / "letter", X, D, 0.3)
+        write_codes(tmp_path / "letter", X, D, 0.3)
     assert (tmp_path / "letter").read_text() == "mine"
     (tmp_path / "empty").write_text("")
     for name in ("letter", "empty"):
-        assert (
-            files.write_codes(tmp_path / name, X, D, 0.3, replace=name == "letter")
-            == 700
-        )
+        assert write_codes(tmp_path / name, X, D, 0.3, replace=name == "letter") == 700
     with pytest.raises(TypeError, match="replace must be True or False, got 'yes'"):
-        files.write_codes(tmp_path / "empty", X, D, 0.3, replace="yes")
+        write_codes(tmp_path / "empty", X, D, 0.3, replace="yes")
 
 
 def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
-    write = functools.partial(
-        files.write_codes, tmp_path, X, D, 0.3, sparse_output=True
-    )
+    write = functools.partial(write_codes, tmp_path, X, D, 0.3, sparse_output=True)
     write()
     for row in (0, 100):
         (tmp_path / f"{row:015d}.npz").unlink(missing_ok=True)
@@ -551,7 +531,7 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
     assert sorted(os.listdir(tmp_path)) == left
     # a first part without rows, as others may write theirs before it is done
     other = tmp_path / "other"
-    files.write_codes(other, X[:0], D, 0.3, sparse_output=True)
+    write_codes(other, X[:0], D, 0.3, sparse_output=True)
     (other / f"{0:015d}.npz").rename(tmp_path / f"{0:015d}.npz")
     with pytest.raises(
         ValueError, match="out must be a path that holds nothing to lose"
@@ -567,7 +547,7 @@ def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp
     lengths, and the array may be held elsewhere; a kill at any time leaves such rows.
     """
     name, sparse, dense = WAYS[way]
-    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write = functools.partial(write_codes, tmp_path / name, sparse_output=sparse)
     write(X[:300], D, 0.3)
     changed = X.copy()
     changed[300:] = X[300:][::-1]
@@ -575,23 +555,20 @@ def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp
     held = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert write(held[:350], D, 0.3, start="resume") == 350
     assert write(held, D, 0.3, start="resume") == 700
-    assert (
-        error(dense(files.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3))
-        <= TIGHT
-    )
+    assert error(dense(load_codes(tmp_path / name)), core.gsc(changed, D, 0.3)) <= TIGHT
     with pytest.raises(ValueError, match="differs in the samples"):
         write(X, D, 0.3, start="resume")
 
 
 def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
     path = tmp_path / "codes.npy"
-    files.write_codes(path, X[:300], D, 0.3)
-    old = files.load_codes(path)
+    write_codes(path, X[:300], D, 0.3)
+    old = load_codes(path)
     for start, n in [(0, 200), ("resume", 300), (100, 700)]:
-        files.write_codes(path, X[:n], D, 0.3, start=start, replace=start == 0)
+        write_codes(path, X[:n], D, 0.3, start=start, replace=start == 0)
         assert np.load(path).shape == (n, 20)
         assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
-    files.write_codes(path, X, D, 0.5, replace=True)
+    write_codes(path, X, D, 0.5, replace=True)
     # whoever has mapped a file keeps it
     assert error(old, sparse_codes()[:300]) <= TIGHT
 
@@ -601,20 +578,18 @@ def test_what_is_not_whole_is_done_again(tmp_path):
     counts; a part that is missing ends what was done.
     """
     path = tmp_path / "codes.npy"
-    files.write_codes(path, X[:200], D, 0.3)
+    write_codes(path, X[:200], D, 0.3)
     with open(path, "ab") as file:
         file.write(b"half a row")
-    assert error(files.load_codes(path), sparse_codes()[:200]) <= TIGHT
-    files.write_codes(path, X, D, 0.3, start="resume")
-    assert error(files.load_codes(path), sparse_codes()) <= TIGHT
+    assert error(load_codes(path), sparse_codes()[:200]) <= TIGHT
+    write_codes(path, X, D, 0.3, start="resume")
+    assert error(load_codes(path), sparse_codes()) <= TIGHT
 
-    files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True)
+    write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True)
     (tmp_path / "parts" / f"{200:015d}.npz").unlink()
-    assert files.load_codes(tmp_path / "parts").shape == (200, 20)
-    files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True, start="resume")
-    assert (
-        error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
-    )
+    assert load_codes(tmp_path / "parts").shape == (200, 20)
+    write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True, start="resume")
+    assert error(load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -628,14 +603,14 @@ def test_a_full_disk_is_named_and_what_was_written_is_usable(way, tmp_path):
         with pytest.raises(
             OSError, match=r"rows before \d+ are written and whole"
         ) as caught:
-            files.write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse)
+            write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.errno == errno.EFBIG
     if way == "file":
-        assert error(files.load_codes(tmp_path / name), sparse_codes()[:300]) <= TIGHT
-    files.write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse, start="resume")
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+        assert error(load_codes(tmp_path / name), sparse_codes()[:300]) <= TIGHT
+    write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse, start="resume")
+    assert error(dense(load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
 
 
 # ---------------------------------------------------------------------------- bad input
@@ -651,14 +626,12 @@ def test_an_error_names_the_block_and_the_row(tmp_path):
     with pytest.raises(
         ValueError, match=r"orthonormal .* at index 123.*block of rows 100..199"
     ):
-        files.write_codes(
-            tmp_path / "codes.npy", mapped(tmp_path / "twice", twice), D, 0.3
-        )
-    assert files.load_codes(tmp_path / "codes.npy").shape == (100, 20)
+        write_codes(tmp_path / "codes.npy", mapped(tmp_path / "twice", twice), D, 0.3)
+    assert load_codes(tmp_path / "codes.npy").shape == (100, 20)
     with pytest.raises(
         ValueError, match=r"NaN .* at index 456 \(in the block of rows 400..499\)"
     ):
-        files.write_codes(tmp_path / "codes.npy", held, D, 0.3, start=100)
+        write_codes(tmp_path / "codes.npy", held, D, 0.3, start=100)
 
 
 BAD = {
@@ -691,7 +664,7 @@ def test_bad_arguments_are_named(case, tmp_path):
     if case == "a matrix":
         arguments["X"] = mapped(tmp_path, X[:, :, 0])
     with pytest.raises((TypeError, ValueError), match=match):
-        files.write_codes(**arguments)
+        write_codes(**arguments)
     assert not (tmp_path / "codes.npy").exists()
 
 
@@ -702,7 +675,7 @@ def test_a_file_is_no_folder_of_codes_and_a_folder_no_file(start, tmp_path):
         with pytest.raises(
             ValueError, match="out must be the path of a folder with sparse_output"
         ):
-            files.write_codes(out, X, D, 0.3, sparse_output=sparse, start=start)
+            write_codes(out, X, D, 0.3, sparse_output=sparse, start=start)
     assert (tmp_path / "file").read_text() == "mine" and os.listdir(tmp_path) == [
         "file"
     ]
@@ -714,18 +687,18 @@ def test_another_file_is_not_gone_on_from(tmp_path):
     with pytest.raises(
         ValueError, match=r"out must be a file of codes \(n, 20\) of float64"
     ):
-        files.write_codes(path, X, D, 0.3, start="resume")
+        write_codes(path, X, D, 0.3, start="resume")
     assert np.array_equal(np.load(path), sparse_codes().T)
 
 
 def test_a_folder_without_parts_is_no_folder_of_codes(tmp_path):
     with pytest.raises(ValueError, match="path must be a folder of codes, got none"):
-        files.load_codes(tmp_path)
+        load_codes(tmp_path)
 
 
 def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
     path = tmp_path / "codes.npy"
-    files.write_codes(path, X[:100], D, 0.3)
+    write_codes(path, X[:100], D, 0.3)
     seen = []
     flush = os.fsync
 
@@ -735,7 +708,7 @@ def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
         seen.append((held, np.load(path, mmap_mode="r").shape[0]))
 
     monkeypatch.setattr(os, "fsync", look)
-    files.write_codes(path, X[:300], D, 0.3, start="resume")
+    write_codes(path, X[:300], D, 0.3, start="resume")
     assert seen == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]
 
 
@@ -743,5 +716,5 @@ def test_arrays_over_bytes_are_no_path(tmp_path):
     """NumPy has arrays whose memory is a bytes object, of any bytes."""
     held = np.frombuffer(np.ascontiguousarray(D).tobytes()).reshape(D.shape)
     path = tmp_path / "codes.npy"
-    files.write_codes(path, held, held, 0.3)
-    assert np.array_equal(files.load_codes(path), core.gsc(D, D, 0.3))
+    write_codes(path, held, held, 0.3)
+    assert np.array_equal(load_codes(path), core.gsc(D, D, 0.3))

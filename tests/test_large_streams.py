@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import files, learn, streams
+from grassmann_sc import files, learn
+from grassmann_sc.large import streams
 from oracles import (
     LOOSE,
     TIGHT,
@@ -850,7 +851,8 @@ RUN = """
 import os
 import signal
 import numpy as np
-from grassmann_sc import learn, streams
+from grassmann_sc import learn
+from grassmann_sc.large import streams
 mapped = np.load("X.npy", mmap_mode="r")
 learner = streams.OnlineGDL(8, 0.2, lam_scale="max", rng=0)
 class Killed(streams.OnlineGDL):
@@ -1006,7 +1008,7 @@ def test_ctrl_c_says_what_there_is_to_resume_from():
 STOPPED = """
 import os, signal, sys
 import numpy as np
-from grassmann_sc import streams
+from grassmann_sc.large import streams
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 

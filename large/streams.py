@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import files, learn, shared
+from grassmann_sc.large.codes import StoredBases, is_stored
 
 __all__ = ["OnlineGDL"]
 
@@ -67,7 +68,8 @@ class OnlineGDL:
     go on. Learners can be pickled (unless coding is a function that cannot); save and
     load need no pickle.
 
-    >>> from grassmann_sc import random_subspaces, streams
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large import streams
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> online = streams.OnlineGDL(4, lam=0.2, rng=0)
     >>> online = online.partial_fit(X[:30]).partial_fit(X[30:])
@@ -162,7 +164,7 @@ class OnlineGDL:
         every = core.check_integer(checkpoint_every, "checkpoint_every", 1)
         if not np.iterable(X):
             raise TypeError(f"X must be an array or an iterable of batches, got {X!r}")
-        X = files.StoredBases(X, "X") if files.is_stored(X) else X
+        X = StoredBases(X, "X") if is_stored(X) else X
         shape = getattr(X, "shape", None)
         if shape is None and iter(X) is X and n_epochs > 1:
             raise ValueError(
@@ -760,7 +762,7 @@ def _shuffled(X, batch_size, seed, skip):
     # all pieces are mixed: read at once, the order is that of an array
     if n <= MIXED * batch_size:
         X = X[:n]
-    if not isinstance(X, files.StoredBases):
+    if not isinstance(X, StoredBases):
         order = rng.permutation(n)
         for i in range(skip * batch_size, n, batch_size):
             yield X[np.sort(order[i : i + batch_size])]

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import files, learn, scale
+from grassmann_sc import files, learn
+from grassmann_sc.large import scale
+from grassmann_sc.large.codes import load_codes, write_codes, write_part
 from oracles import LOOSE, TIGHT, clusters, error, explicit_cost
 from processes import ROOT
 
@@ -88,7 +90,7 @@ def test_codes_and_gram_matrix_are_those_of_one_machine(client, held, tmp_path):
     options = dict(n_neighbors=3, client=client, sparse_output=True)
     assert error(scale.code(held, D, **options).toarray(), local_codes()) <= TIGHT
     assert scale.code(held, D, out=tmp_path / "parts", **options) == 600
-    assert error(files.load_codes(tmp_path / "parts").toarray(), local_codes()) <= TIGHT
+    assert error(load_codes(tmp_path / "parts").toarray(), local_codes()) <= TIGHT
     K = core.projection_kernel(X, D)
     assert error(computed(scale.gram(held, D, client=client)), K) <= TIGHT
 
@@ -236,7 +238,7 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(
         (tmp_path / "codes.npy", {}),
         (tmp_path / "parts", {"sparse_output": True}),
     ]:
-        assert files.write_codes(path, X[:100], D, 0.3, **options) == 100
+        assert write_codes(path, X[:100], D, 0.3, **options) == 100
         more = dict(out=path, start="resume", **options)
         other = D.copy()
         other[7] = D[6]
@@ -244,8 +246,8 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(
             with pytest.raises(ValueError, match=f"differs in the {what}$"):
                 scale.code(held, atoms, lam, client=client, **more)
         assert scale.code(held, D, 0.3, client=client, **more) == 600
-        assert error(core.dense_codes(files.load_codes(path)), sparse_codes()) <= TIGHT
-        assert files.write_codes(X=X, D=D, lam=0.3, **more) == 600
+        assert error(core.dense_codes(load_codes(path)), sparse_codes()) <= TIGHT
+        assert write_codes(X=X, D=D, lam=0.3, **more) == 600
         swapped = X.copy()
         swapped[[1, 500]] = X[[500, 1]]
         with pytest.raises(ValueError, match="differs in the samples$"):
@@ -258,7 +260,7 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(client, tmp_path):
         (tmp_path / "parts", {"sparse_output": True}),
     ]:
         options["out"] = path
-        assert files.write_codes(X=X[:100], D=D, lam=0.3, **options) == 100
+        assert write_codes(X=X[:100], D=D, lam=0.3, **options) == 100
         other = X.copy()
         other[99] = X[0]
         for samples, lam, why in [(other, 0.3, "samples"), (X, 0.4, "options")]:
@@ -266,11 +268,11 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(client, tmp_path):
                 ValueError, match=f"replace=True: .* differs in the {why}"
             ):
                 scale.code(samples, D, lam, client=client, **options)
-        assert files.load_codes(path).shape == (100, 20)
+        assert load_codes(path).shape == (100, 20)
         # of which 100 are the same
         assert scale.code(X, D, 0.3, client=client, **options) == 600
         assert scale.code(X[:50], D, 0.4, client=client, replace=True, **options) == 50
-        assert files.load_codes(path).shape == (50, 20)
+        assert load_codes(path).shape == (50, 20)
     with pytest.raises(ValueError, match="start, replace and progress belong to out"):
         scale.code(X, D, 0.3, client=client, replace=True)
 
@@ -368,7 +370,6 @@ def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(
     monkeypatch, tmp_path
 ):
     many = np.tile(X, (2, 1, 1))
-    write_part = files.write_part
 
     def write(folder, row, *rest):
         if row > 500:
@@ -380,17 +381,17 @@ def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(
         processes=False, n_workers=1, dashboard_address=":0"
     ) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(files, "write_part", write)
+            patch.setattr(scale, "write_part", write)
             with pytest.raises(
                 OSError, match="of the rows before 512 are written"
             ) as caught:
                 scale.code(many, D, 0.3, client=client, **options)
         assert caught.value.errno == errno.ENOSPC
-        assert files.load_codes(tmp_path / "parts").shape == (512, 20)
+        assert load_codes(tmp_path / "parts").shape == (512, 20)
         assert (
             scale.code(many, D, 0.3, client=client, start="resume", **options) == 1200
         )
-    codes = files.load_codes(tmp_path / "parts").toarray()
+    codes = load_codes(tmp_path / "parts").toarray()
     assert error(codes, np.tile(sparse_codes(), (2, 1))) <= TIGHT
 
 
