@@ -216,11 +216,11 @@ class SetsTransformer(Transformer, Estimator):
         return self._check_lengths(self._made_of(X))
 
     def _check_lengths(self, made):
-        for i, one in enumerate(made):
-            if one.shape[self.axis] != self.n_features_out_:
+        for i, rows in enumerate(made):
+            if rows.shape[self.axis] != self.n_features_out_:
                 raise ValueError(
                     f"X must give vectors of d = {self.n_features_out_}, as in fit: "
-                    f"X[{i}] gives {one.shape[self.axis]}"
+                    f"X[{i}] gives {rows.shape[self.axis]}"
                 )
         return made
 

@@ -510,8 +510,8 @@ def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]
     """A part of JSON, if it is an object of these names and no others."""
     wanted = set(names)
     if not isinstance(content, dict) or content.keys() != wanted:
-        found = sorted(content) if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{name} must hold {', '.join(sorted(wanted))}, got {found}")
+        got = sorted(content) if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{name} must hold {', '.join(sorted(wanted))}, got {got}")
     return content
 
 
@@ -550,7 +550,7 @@ def uninterrupted(job):
     # Python handles what came up to a call of signal.signal before that call exchanges
     # the handler: one that raises leaves job not begun, or done and itself restored
     try:
-        signal.signal(signal.SIGINT, lambda *given: came.append(given))
+        signal.signal(signal.SIGINT, lambda *signals: came.append(signals))
         return job()
     finally:
         signal.signal(signal.SIGINT, handler)

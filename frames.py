@@ -234,32 +234,32 @@ def contents(folder):
     the others in the folder are. A folder that holds images beside clips is no clip.
     Hidden files are passed over, and links to where the folder lies.
     """
-    found = Contents([], [], [])
+    clips = Contents([], [], [])
     doubtful = []
     tables = []
     for path in visible(folder):
         suffix = path.suffix.lower()
         if path.is_dir():
-            found.folders.append(path)
+            clips.folders.append(path)
         elif suffix in ARRAYS | VIDEOS:
-            found.clips.append(path)
+            clips.clips.append(path)
         elif suffix in TABLES:
             tables.append(path)
         elif suffix in STACKS:
             several = _holds_several(path)
-            {None: doubtful, True: found.clips, False: found.images}[several].append(
+            {None: doubtful, True: clips.clips, False: clips.images}[several].append(
                 path
             )
         elif suffix in IMAGES:
-            found.images.append(path)
-    beside = found.images if found.images and not found.clips else found.clips
+            clips.images.append(path)
+    beside = clips.images if clips.images and not clips.clips else clips.clips
     beside.extend(doubtful)
-    if not found.clips and not found.images:
-        found.clips.extend(tables)
+    if not clips.clips and not clips.images:
+        clips.clips.extend(tables)
     return Contents(
-        sorted(found.clips),
-        sorted(found.images, key=lambda file: shared.natural_order(file.name)),
-        found.folders,
+        sorted(clips.clips),
+        sorted(clips.images, key=lambda file: shared.natural_order(file.name)),
+        clips.folders,
     )
 
 
@@ -343,18 +343,18 @@ def _check_one_size(path, shapes, files=None):
 
 def _images_of(folder):
     """The images of a folder whose frames are one clip."""
-    found = contents(folder)
-    if not found.images:
+    clips = contents(folder)
+    if not clips.images:
         raise ValueError(
             f"{folder}: holds no image of one frame ({', '.join(sorted(IMAGES))})"
         )
-    if found.clips:
+    if clips.clips:
         raise Avoidable(
             f"{folder}: must hold clips or images of one frame, not both, got "
-            f"{found.images[0].name} beside {found.clips[0].name}; the images of a "
+            f"{clips.images[0].name} beside {clips.clips[0].name}; the images of a "
             "clip need a folder of their own"
         )
-    return found.images
+    return clips.images
 
 
 def _holds_several(file):
@@ -626,11 +626,11 @@ def _array_name(names, key):
     name = "frames" if key is None else key
     if name in names:
         return name
-    held = ", ".join(names) or "none"
+    columns = ", ".join(names) or "none"
     if key is not None or not names:
-        raise ValueError(f"key must name one of its arrays, {held}; got {key!r}")
+        raise ValueError(f"key must name one of its arrays, {columns}; got {key!r}")
     raise Avoidable(
-        f"it holds several arrays, {held}, and none named frames", "key", repr(names[0])
+        f"it holds several arrays, {columns}, and none named frames", "key", repr(names[0])
     )
 
 
@@ -766,10 +766,10 @@ def _names_of(cells, number):
     """(Names of the columns, are they those of a header?) by the cells of a first row."""
     names = [cell.strip() for cell in cells]
     names[0] = names[0].lstrip("# ")  # as np.savetxt writes it
-    held = [name for name in names if name]
-    numbers = [value for value in map(number, held) if value is not None]
-    counted = len(held) > 1 and held == [*map(str, range(len(held)))]
-    if counted or held and not numbers:
+    filled = [name for name in names if name]
+    numbers = [value for value in map(number, filled) if value is not None]
+    counted = len(filled) > 1 and filled == [*map(str, range(len(filled)))]
+    if counted or filled and not numbers:
         return names, True
     return [str(j + 1) for j in range(len(names))], False
 

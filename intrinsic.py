@@ -67,7 +67,7 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
             )
         return _exp(base, tangent - np.matmul(base, inside)), np.inf
 
-    return _of_each_pair(reached, X, H, "X and H")[0]
+    return _paired(reached, X, H, "X and H")[0]
 
 
 def _exp(X, H):
@@ -103,7 +103,7 @@ def log_of_checked(X, Y):
 
     X and Y have one type.
     """
-    tangents, least = _of_each_pair(_log, X, Y, "X and Y")
+    tangents, least = _paired(_log, X, Y, "X and Y")
     return tangents, np.sum(least <= right_angle_cosine(X.dtype, X.shape[-1]))
 
 
@@ -219,7 +219,7 @@ def warn_right_angles(count, what):
         )
 
 
-def _of_each_pair(job, X, Y, names):
+def _paired(job, X, Y, names):
     """Matrices (..., d, p) and numbers (n,) of job(x, y, first) for pairs of X and Y.
 
     X and Y (..., d, p) broadcast. Blocks are in float64: y (t, d, p), x (1, d, p) or as
@@ -229,15 +229,15 @@ def _of_each_pair(job, X, Y, names):
     d, p = X.shape[-2:]
     Y = np.broadcast_to(Y, (*lead, d, p)).reshape(-1, d, p)
     n = len(Y)
-    one = X[..., 0, 0].size == 1
-    X = (X if one else np.broadcast_to(X, (*lead, d, p))).reshape(-1, d, p)
-    found = np.empty((n, d, p), np.result_type(X, Y))
+    is_single = X[..., 0, 0].size == 1
+    X = (X if is_single else np.broadcast_to(X, (*lead, d, p))).reshape(-1, d, p)
+    matrices = np.empty((n, d, p), np.result_type(X, Y))
     numbers = np.empty(n)
     step = max(1, CACHE // (d * p))
 
     def fill(some):
-        x = X if one else X[some]
-        found[some], numbers[some] = job(
+        x = X if is_single else X[some]
+        matrices[some], numbers[some] = job(
             x.astype(np.float64), Y[some].astype(np.float64), some.start
         )
 
@@ -246,7 +246,7 @@ def _of_each_pair(job, X, Y, names):
     else:  # large products have BLAS' threads
         for some in core.slices(n, step):
             fill(some)
-    return found.reshape(*lead, d, p), numbers
+    return matrices.reshape(*lead, d, p), numbers
 
 
 # ------------------------------------------------------------------------- Karcher mean

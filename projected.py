@@ -196,14 +196,14 @@ def _grams_one_by_one(X, atoms):
     """
     N, q, d = atoms.shape
 
-    def of_query(one):  # a block of one query
-        x = np.array(X[one.start], np.float64, order="C")
+    def products_of(block):  # of one query
+        x = np.array(X[block.start], np.float64, order="C")
         products = shared.small_products(
             atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
         )
         return np.square(products).reshape(N, -1).sum(axis=1)
 
-    return np.stack(core.run_blocks(of_query, len(X), 1))
+    return np.stack(core.run_blocks(products_of, len(X), 1))
 
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors):

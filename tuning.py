@@ -678,17 +678,17 @@ def _predictions(name, values, rules, code):
         # all values at once, because most blocks of a search are small
         codes = code(K_dd, K_xd, norm2).reshape(-1, len(K_dd))
         queries = np.tile(K_xd, (len(values), 1))
-        found = {}
+        answers = {}
         for rule in rules:
             scores = core.scores_by_class(
                 codes, K_dd, queries, index, len(classes), rule
             )
             labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
-            found |= {
+            answers |= {
                 ((name, value), ("rule", rule)): row
                 for value, row in zip(values, labels)
             }
-        return found
+        return answers
 
     return predict
 

@@ -379,7 +379,7 @@ def _gram_column(grams, j, column):
 
 
 @core.inlined_jit(once=True, allocates=True)
-def affine_lasso(w, fill_column, of_query, nearest, half, lift, limit, max_iter):
+def affine_lasso(w, fill_column, query, nearest, half, lift, limit, max_iter):
     """One code, in w.y, from 1 at the nearest atom.
 
     The atoms that violate the optimality conditions most become active, the active set
@@ -403,7 +403,7 @@ def affine_lasso(w, fill_column, of_query, nearest, half, lift, limit, max_iter)
         for i in range(m - n_new, m):
             j = w.support[i]
             if w.place[j] < 0:
-                fill_column(of_query, j, w.columns[n_columns])
+                fill_column(query, j, w.columns[n_columns])
                 w.place[j] = n_columns
                 n_columns += 1
         if n_rounds > 0:

@@ -149,9 +149,9 @@ def _balanced(systems, name, stabilize):
                 )
             own *= STABLE_RADIUS / radius
         A[i], W[i] = scipy.linalg.schur(own, "complex")
-        one = A[i : i + 1], W[i : i + 1]
+        system = A[i : i + 1], W[i : i + 1]
         for _ in range(2):  # the second time takes away what rounding left
-            _solve_tile(gram[i], *one, *one, 0, 1, P)
+            _solve_tile(gram[i], *system, *system, 0, 1, P)
             L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
             A[i] = _over(L.conj().T @ A[i], L)
             W[i] = _over(W[i], L)
@@ -206,7 +206,7 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
     """
     s = A1.shape[1]
     half = np.empty(s, np.complex128)
-    known = np.empty(s, np.complex128)
+    partial = np.empty(s, np.complex128)
     for i in range(start, stop):
         T = A1[i]
         for j in range(len(A2)):
@@ -218,17 +218,17 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
                     half[a] = 0j
                     for b in range(s):
                         half[a] += products[i * s + a, j * s + b] * W2[j, b, c]
-                    known[a] = 0j
+                    partial[a] = 0j
                     for b in range(c):
-                        known[a] += P[a, b] * S[b, c]
+                        partial[a] += P[a, b] * S[b, c]
                 for a in range(s):
                     total = 0j
                     for b in range(s):
                         total += np.conj(W1[i, b, a]) * half[b]
                     for b in range(a + 1):
-                        total += np.conj(T[b, a]) * known[b]
+                        total += np.conj(T[b, a]) * partial[b]
                     P[a, c] = total / (1 - np.conj(T[a, a]) * S[c, c])
-                    known[a] += P[a, c] * S[c, c]
+                    partial[a] += P[a, c] * S[c, c]
 
 
 def _squared_chords(P, near, X, i, Y, j):
@@ -239,7 +239,7 @@ def _squared_chords(P, near, X, i, Y, j):
     = Q^H A_i Q, and so do the Gramians of both, in which nothing cancels.
     """
     pairs = np.argwhere(near)
-    found = np.empty((len(pairs), P.shape[2]))
+    chords = np.empty((len(pairs), P.shape[2]))
     for some in core.slices(len(pairs), max(1, COMPLEX_AT_A_TIME // X.C[0].size)):
         a, b = pairs[some].T
         U, _, V = np.linalg.svd(P[a, b])
@@ -254,8 +254,8 @@ def _squared_chords(P, near, X, i, Y, j):
         cross = np.matmul(_adjoint(A2), np.matmul(mixed, off_A))
         own = np.matmul(_adjoint(off_A), off_A) + np.matmul(_adjoint(off_C), off_C)
         gram = _doubled(A2, own + cross + _adjoint(cross), A2)
-        found[some] = np.clip(np.linalg.eigvalsh(gram), 0, 2)
-    return found
+        chords[some] = np.clip(np.linalg.eigvalsh(gram), 0, 2)
+    return chords
 
 
 def _doubled(A, G, B):

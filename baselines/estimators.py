@@ -159,10 +159,10 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     ) -> Iterator[Self]:
         """Copies of this, fitted with each reg, which share what does not depend on it."""
         K = self._gram_of_labelled(X, y)
-        for reg, found in zip(regs, self._learn(K, regs)):
+        for reg, learned in zip(regs, self._learn(K, regs)):
             fitted = copy.copy(self)
             fitted.reg = reg
-            yield fitted._keep(K, found)
+            yield fitted._keep(K, learned)
 
     def _gram_of_labelled(self, X, y):
         core.check_choice(self.rule, "rule", "neighbor", "mean")
@@ -182,8 +182,8 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
             K = self._gram(K)
         return K
 
-    def _keep(self, K, found):
-        self.coefficients_, self.values_, self.negative_share_ = found
+    def _keep(self, K, learned):
+        self.coefficients_, self.values_, self.negative_share_ = learned
         self.coordinates_ = K @ self.coefficients_
         self.means_ = np.stack(
             [
@@ -526,10 +526,10 @@ class KAHM(OnSets):
         queries = self._hulls(self.check_input(X))
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
-        found, meet = hulls.convex_distances(
+        nearest, meet = hulls.convex_distances(
             queries, self.hulls_, (self.bound, *CERTIFIED), self.kernel_
         )
-        return found.distances, meet
+        return nearest.distances, meet
 
     def _hulls(self, X):
         if self.hull == "affine":
@@ -843,7 +843,7 @@ def systems_of(X, n_states, stabilize=True, center=False):
     A float32 A that is scaled back to just below radius 1 may have radius 1.
     """
     n_states = core.check_integer(n_states, "n_states", 1)
-    return of_each(
+    return for_each(
         X,
         lambda clip: subspaces.arma(
             np.asarray(clip, np.float64), n_states, stabilize=stabilize, center=center
@@ -852,7 +852,7 @@ def systems_of(X, n_states, stabilize=True, center=False):
     )
 
 
-def of_each(X, make, rule):
+def for_each(X, make, rule):
     """make(clip) of each clip; a ValueError says which one breaks the rule."""
     made = []
     for i, clip in enumerate(X):
@@ -925,14 +925,14 @@ class CSLDS(ByRule):
         One by one, as threads would wait for each other between steps as small as
         these.
         """
-        found = of_each(
+        recoveries = for_each(
             X,
             lambda clip: dynamics.recover(
                 dynamics.compress(clip, *self.measured_), self.n_states
             ),
             "cannot be recovered",
         )
-        residuals = np.array([one.residual for one in found])
+        residuals = np.array([recovery.residual for recovery in recoveries])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
         if hopeless:
             core.warn(
@@ -940,7 +940,7 @@ class CSLDS(ByRule):
                 f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
                 "measurements held out is unexplained"
             )
-        return [(one.A, one.C) for one in found], residuals
+        return [(recovery.A, recovery.C) for recovery in recoveries], residuals
 
 
 # ------------------------------------------------------------------------------ tensors
@@ -1185,8 +1185,10 @@ def _three_distances(described, described2):
     patterns, gradients, systems = described
     patterns2, gradients2, systems2 = described if described2 is None else described2
     chi = [
-        (np.square(one - patterns2) / np.maximum(one + patterns2, 1e-300)).sum(axis=1)
-        for one in patterns
+        (np.square(pattern - patterns2) / np.maximum(pattern + patterns2, 1e-300)).sum(
+            axis=1
+        )
+        for pattern in patterns
     ]
     angles = dynamics.observability_angles(
         systems, None if described2 is None else systems2

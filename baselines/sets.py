@@ -256,9 +256,9 @@ def image_bases(X, T):
     Q, R = np.linalg.qr(images)
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()
-    held = (s > d * np.finfo(X.dtype).eps * scale)[:, None, :]  # (n, 1, min(p, m))
-    B = Vt.swapaxes(1, 2) * held / np.where(held, s[:, None, :], 1)
-    return np.matmul(Q, U) * held, B.astype(X.dtype, copy=False)
+    kept = (s > d * np.finfo(X.dtype).eps * scale)[:, None, :]  # (n, 1, min(p, m))
+    B = Vt.swapaxes(1, 2) * kept / np.where(kept, s[:, None, :], 1)
+    return np.matmul(Q, U) * kept, B.astype(X.dtype, copy=False)
 
 
 # -------------------------------------------------- discriminant canonical correlations

@@ -106,9 +106,9 @@ def _right_factors(clips, k, p):
     for some in core.slices(n, max(1, PIXELS_AT_A_TIME // clips[0].size)):
         unfolded = np.moveaxis(clips[some], 1 + k, 1).reshape(-1, side, rest)
         _, s, Vt = np.linalg.svd(unfolded.astype(np.float64), full_matrices=False)
-        held = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
-        least = min(least, int(held.sum(axis=1).min()))
-        V[some] = (Vt * held[:, :, None]).swapaxes(1, 2)[:, :, : V.shape[2]]
+        kept = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
+        least = min(least, int(kept.sum(axis=1).min()))
+        V[some] = (Vt * kept[:, :, None]).swapaxes(1, 2)[:, :, : V.shape[2]]
     return V[:, :, :least] if p is None else V
 
 
@@ -223,10 +223,10 @@ def tensor_correlations(parts, parts2=None):
     symmetric = parts2 is None
     return np.concatenate(
         [
-            _single_correlations(one, two, symmetric)
-            if isinstance(one, Components)
-            else _joint_correlations(one, two)
-            for one, two in zip(parts, parts if symmetric else parts2)
+            _single_correlations(part, other, symmetric)
+            if isinstance(part, Components)
+            else _joint_correlations(part, other)
+            for part, other in zip(parts, parts if symmetric else parts2)
         ]
     )
 
@@ -234,10 +234,10 @@ def tensor_correlations(parts, parts2=None):
 def _joint_correlations(X, Y):
     """Canonical correlations (p, n, N) of bases (n, d, p), (N, d, p)."""
     p = X.shape[2]
-    found = np.empty((p, len(X), len(Y)), np.result_type(X, Y))
+    cosines = np.empty((p, len(X), len(Y)), np.result_type(X, Y))
     for i, j, C in _tiles_of_products(X.swapaxes(1, 2), Y.swapaxes(1, 2), False):
-        found[:, i, j] = _singular_values(C.reshape(len(C), p, -1, p).swapaxes(1, 2))
-    return found
+        cosines[:, i, j] = _singular_values(C.reshape(len(C), p, -1, p).swapaxes(1, 2))
+    return cosines
 
 
 def _tiles_of_products(X, Y, symmetric):
@@ -286,7 +286,7 @@ def _components(clips, axis, p):
 def _single_correlations(X, Y, symmetric):
     n, size, _ = X.cores.shape
     p = math.isqrt(size)
-    found = np.zeros((p, n, len(Y.cores)))
+    cosines = np.zeros((p, n, len(Y.cores)))
     for i, j, cross in _tiles_of_products(X.cores, Y.cores, symmetric):
         whitened = np.empty((len(cross), cross.shape[2] // size, p, p))
         core.run_blocks(
@@ -296,10 +296,10 @@ def _single_correlations(X, Y, symmetric):
             len(cross),
             4,
         )
-        found[:, i, j] = _singular_values(whitened)
+        cosines[:, i, j] = _singular_values(whitened)
     if symmetric:
-        found = np.triu(found) + np.triu(found, 1).swapaxes(1, 2)
-    return found
+        cosines = np.triu(cosines) + np.triu(cosines, 1).swapaxes(1, 2)
+    return cosines
 
 
 @core.jit(long=True)
@@ -447,7 +447,7 @@ def check_ranks(p, sides):
         return [None, None, None]
     wanted = p if np.iterable(p) else [p] * 3
     wanted = shared.check_integers(wanted, "p", 3, "an integer or three")
-    return [min(one, side) for one, side in zip(wanted, sides)]
+    return [min(rank, side) for rank, side in zip(wanted, sides)]
 
 
 def check_tensor(clips, name):

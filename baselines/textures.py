@@ -217,8 +217,8 @@ def box_dimensions(levels, n_levels, sides, sliced=False):
     array([[1., 0.]])
     """
     bits = np.zeros(levels.shape, np.int64)
-    known = (levels >= 0) & (levels < n_levels)
-    bits[known] = np.int64(1) << levels[known].astype(np.int64)
+    leveled = (levels >= 0) & (levels < n_levels)
+    bits[leveled] = np.int64(1) << levels[leveled].astype(np.int64)
     counts = np.stack(
         [_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides]
     )
@@ -309,7 +309,7 @@ def distance_weights(
         w = w * min(1.0, 1 / max(np.sqrt(lam) * np.linalg.norm(w), 1e-300))
         mean = mean + (w - mean) * 2 / (t + 1)
         if t % look == 0 or t == n_iter:
-            values = [hinge_objective(one, margins, lam) for one in (w, mean)]
+            values = [hinge_objective(weights, margins, lam) for weights in (w, mean)]
             if min(values) < lowest[-1]:
                 best = w if values[0] < values[1] else mean
             lowest.append(min(lowest[-1], *values))

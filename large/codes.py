@@ -363,12 +363,12 @@ def _place_of(out, shape, dtype, sparse):
         )
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
-    held = getattr(out, "dtype", None)
-    if isinstance(held, np.dtype) and (
-        held.kind in "SUV" or not np.can_cast(dtype, held, "same_kind")
+    kind = getattr(out, "dtype", None)
+    if isinstance(kind, np.dtype) and (
+        kind.kind in "SUV" or not np.can_cast(dtype, kind, "same_kind")
     ):
         raise TypeError(
-            f"out must have a dtype that holds codes of {dtype}, got {held}"
+            f"out must have a dtype that holds codes of {dtype}, got {kind}"
         )
     return _Function(
         lambda row, codes: out.__setitem__(slice(row, row + len(codes)), codes)
@@ -406,8 +406,8 @@ def _path_of(array):
     while isinstance(path, np.ndarray):
         below = path.base if isinstance(path.base, np.ndarray) else None  # no bytes
         path = getattr(path, "filename", None) or below
-    known = isinstance(path, (str, bytes, os.PathLike))
-    return os.path.realpath(os.fsdecode(path)) if known else None
+    is_path = isinstance(path, (str, bytes, os.PathLike))
+    return os.path.realpath(os.fsdecode(path)) if is_path else None
 
 
 class _Function(namedtuple("_Function", "out")):
@@ -452,9 +452,9 @@ class _File(_Path):
         with open(self.path, "rb") as file:
             header = file.read(HEADER_LENGTH)
         length = os.path.getsize(self.path)
-        found = re.search(rb"'shape': \((\d+), \d+\)} #([0-9a-f ]*)\n", header)
-        n = int(found[1]) if found else 0
-        text = found[2].decode().strip() if found else ""
+        match = re.search(rb"'shape': \((\d+), \d+\)} #([0-9a-f ]*)\n", header)
+        n = int(match[1]) if match else 0
+        text = match[2].decode().strip() if match else ""
         if header != self._header(n, text):
             raise ValueError(
                 f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "

@@ -465,17 +465,17 @@ def _with_first_atoms(learner, parts, client):
             (draw(*parts.blocks[i], quota, seed) for i, seed in zip(order, seeds)),
         ):
             samples.append(sample)
-            found = sum(map(len, samples))
-            if found >= wanted:
+            count = sum(map(len, samples))
+            if count >= wanted:
                 break
-        if found >= learner.n_atoms:
+        if count >= learner.n_atoms:
             break
-    if not found:
+    if not count:
         raise ValueError("X must hold at least one subspace, got empty blocks")
     learner.collect(np.concatenate([sample for sample in samples if len(sample)]))
     if learner.atoms is None:
         raise ValueError(
-            f"X must hold at least n_atoms = {learner.n_atoms} subspaces, got {found}"
+            f"X must hold at least n_atoms = {learner.n_atoms} subspaces, got {count}"
         )
     return learner.fork()
 
@@ -576,9 +576,9 @@ class _Parts:
     def hold(self, client):
         """Send what is in memory here to the cluster, once."""
         if not is_stored(self.X):
-            held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
+            blocks = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
             self.blocks = list(
-                zip(client.persist(held), [where for _, where in self.blocks])
+                zip(client.persist(blocks), [where for _, where in self.blocks])
             )
 
     def each(self, function, *arguments):

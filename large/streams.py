@@ -291,8 +291,8 @@ class OnlineGDL:
                 f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
                 f"{X.shape[1:]}"
             )
-        held = self._waiting or self._statistics and self._statistics.worst
-        if held and len(held[0]) and shared.are_bases(held[0]) != bases:
+        samples = self._waiting or self._statistics and self._statistics.worst
+        if samples and len(samples[0]) and shared.are_bases(samples[0]) != bases:
             kinds = ("weighted subspaces", "bases")
             raise ValueError(
                 f"X must hold {kinds[not bases]} as the batches before, got {kinds[bases]}"
@@ -502,10 +502,10 @@ class OnlineGDL:
         arrays["waiting"], arrays["waiting_weights"] = self._waiting or (None, None)
         if self._statistics:
             arrays |= self._statistics.arrays()
-        held = {name: array for name, array in arrays.items() if array is not None}
+        kept = {name: array for name, array in arrays.items() if array is not None}
         return (
             dict.fromkeys(STATE, np.empty(0))
-            | held
+            | kept
             | {
                 "options": files.as_json(options),
                 "counts": files.as_json(counts),
@@ -548,10 +548,10 @@ class _Statistics:
         N, d, p = atoms.shape
         rank = rank or (d if N * d**2 <= EXACT else 8 * p)
         exact = HELD * rank >= d
-        held = -(-d // 2) if exact else HELD * rank
+        n_rows = -(-d // 2) if exact else HELD * rank
         self.shared = np.zeros((N, N))
-        self.rows = np.zeros((N, held, d), atoms.dtype)
-        self.sizes = np.zeros((N, held))
+        self.rows = np.zeros((N, n_rows, d), atoms.dtype)
+        self.sizes = np.zeros((N, n_rows))
         self.matrices = np.zeros((N, d if exact else 0, d), atoms.dtype)
         self.units = np.zeros(N)
         self.new = np.zeros(())
@@ -633,10 +633,10 @@ class _Statistics:
 
     def _add_part(self, r, Z, w):
         """Put Z and w behind the used rows of atom r, and free rows where none is left."""
-        known, v = _used_rows(self.rows[r], self.sizes[r])
+        used, v = _used_rows(self.rows[r], self.sizes[r])
         end = len(v) + len(w)
         if end > len(self.sizes[r]):
-            Z = np.concatenate([known, Z])
+            Z = np.concatenate([used, Z])
             w = np.concatenate([v, w])
             self.sizes[r] = 0
             if self.matrices.size:
@@ -647,7 +647,7 @@ class _Statistics:
             w, exponent = learn.in_units(w)
             rank = len(self.sizes[r]) // HELD
             w = w.astype(Z.dtype)
-            Z, w = learn.largest_part(Z, w, len(known), rank, r, shared.ONE_THREAD)
+            Z, w = learn.largest_part(Z, w, len(used), rank, r, shared.ONE_THREAD)
             w = np.ldexp(w.astype(np.float64), exponent)
             end = len(w)
         self.rows[r, end - len(w) : end] = Z

@@ -241,6 +241,21 @@ def test_from_all_directions_alike_to_the_first_alone():
     assert half.any(axis=0).tolist() == [True, True, False]  # 0.0009 is below 1e-3
 
 
+def test_directions_of_value_zero_have_no_weight_where_all_count_alike():
+    """0 to the power 0 is 1, and would make them count."""
+    B = subspaces.weighted(np.eye(4)[:, :3], [2.0, 1.0, 0.0], spectrum=0)
+    assert error(np.square(B).sum(axis=0), [0.5**0.5, 0.5**0.5, 0]) < TIGHT
+    assert error(hat(B), hat(subspaces.weighted(np.eye(4)[:, :2], [2, 1], 0))) < TIGHT
+
+
+@pytest.mark.parametrize("ratio, stays", [(1.01e-3, True), (0.99e-3, False)])
+def test_directions_of_a_thousandth_of_the_first_weight_or_less_are_cut(ratio, stays):
+    """Of the first weight, not of the norm of all, which is larger."""
+    s = [5.0, 5.0, 5.0, 5.0, 5 * ratio]
+    B = subspaces.weighted(np.eye(5), s, spectrum=0.5)
+    assert B.any(axis=0).tolist() == [True] * 4 + [stays]
+
+
 @laws
 @given(seeds, ALPHAS, st.booleans(), dtypes)
 def test_directions_serve_every_p_and_spectrum(seed, alpha, center, dtype):
