@@ -161,6 +161,27 @@ def test_unconverged_affine_codes_warn():
     assert found.gap.max() > 1e-3 and found.n_iter.max() == 1
 
 
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
+def test_affine_codes_end_in_the_first_round_within_the_tolerance(tol):
+    """Both the gap and the violation of the optimality conditions are within it then,
+    and one of them was not a round before.
+    """
+    problem = random_problem(np.random.default_rng(4), 12, 40, 8, 2, 0.05)
+    found = affine(problem, tol=tol, return_info=True)
+    assert 1 < found.n_iter.max() and len(set(found.n_iter.tolist())) > 1
+    for i, n_iter in enumerate(found.n_iter):
+        alone = problem._replace(K_xd=problem.K_xd[i : i + 1])
+        for rounds, is_within in [(n_iter, True), (n_iter - 1, False)]:
+            if rounds == 0:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # not converged
+                code, gap, _ = affine(alone, tol=tol, max_iter=rounds, return_info=True)
+            excess = affine_violation(alone.K_dd, alone.K_xd[0], code[0], alone.lam)
+            worst = max(gap[0], excess)
+            assert (worst <= tol * alone.norm2 * (1 + TIGHT)) == is_within
+
+
 # --------------------------------------------------------------------- matching pursuit
 
 
@@ -220,6 +241,14 @@ def test_a_pursuit_ends_where_the_residual_is_small_or_no_atom_is_left():
     assert pursuit(halves, 4).tolist() == [[1, 1, 0, 0]]
     assert pursuit(halves, 4, tol=0.6).tolist() == [[1, 0, 0, 0]]
     assert pursuit(halves, 4, tol=1.0).tolist() == [[0, 0, 0, 0]]
+
+
+def test_a_pursuit_ends_once_the_residual_is_a_share_of_the_query():
+    """At the share itself too; the share is of norm2, not of 1."""
+    k = [[1.0, 0.5, 0.25]]  # ||r||^2 of norm2 = 4: 3, then 2.75, then 2.6875
+    for tol, n_nonzeros in [(0.75, 1), (0.74, 2), (0.6875, 2), (0.68, 3)]:
+        codes = variants.pursuit_codes(np.eye(3), k, 3, norm2=4.0, tol=tol)
+        assert np.count_nonzero(codes) == n_nonzeros
 
 
 def test_the_atom_that_explains_most_comes_first():
