@@ -1341,12 +1341,11 @@ def _largest_bits(bits):
 def _argmax(size):
     """Index of the largest of numbers >= 0, no -0.0."""
     bits = size.view(np.int64)
-    peak = np.int64(-1)
+    peak = _largest_bits(bits)
     at = 0
-    for first in range(0, len(bits), 128):  # stretches, in vector registers
-        top = _largest_bits(bits[first : first + 128])
-        at = first if top > peak else at
-        peak = max(peak, top)
+    # long stretches without it are passed over, in vector registers
+    while at + 512 <= len(bits) and _largest_bits(bits[at : at + 128]) < peak:
+        at += 128
     while bits[at] != peak:
         at += 1
     return at
