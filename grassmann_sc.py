@@ -1014,7 +1014,7 @@ class SparseCoding(
 
         # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds; an eighth
         # of the queries or more, since each block has a space to work in
-        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50) // 4), n // 8, 4))
+        block = min(max(1, 2**15 // N), max(block_of(N * (N + 50) // 16), n // 8, 4))
         blocks = code_blocks(solve, K_xd, K, block)
         _warn_unless_optimal(
             gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
@@ -2389,8 +2389,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
         )
 
     N = K.shape[-1]
-    # small ones need no threads
-    asymmetry = max(run_blocks(differences, N, max(128, 2**16 // N)))
+    asymmetry = max(run_blocks(differences, N, block_of(N)))
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
         raise ValueError(
             f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
