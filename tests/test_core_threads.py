@@ -314,7 +314,7 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(
     monkeypatch, two_threads
 ):
     X = gs.random_subspaces(900, 6, 2, rng=0)
-    D = gs.random_subspaces(30, 6, 2, rng=1)
+    D = gs.random_subspaces(150, 6, 2, rng=1)
     want = gs.gsc(X, D, 0.1)
     run_blocks = gs.run_blocks
     begun = []
