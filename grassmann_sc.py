@@ -2242,6 +2242,8 @@ def check_bases(
             else f"{name} must have orthonormal columns: {name}^T {name} differs from "
             f"I by {of_bases[bad]:.2g} at index {first + bad}; call "
             f"orthonormalize({name}) first"
+            + f"; of projectors, proj({name}, p) are the bases"
+            * (p == d)
         )
     other = int(np.argmin(of_weighted <= tol))
     raise ValueError(
@@ -2648,7 +2650,16 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
 
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
-        full = f"{__name__}.{name}"
-        if name in ("baselines", "large", *MODULES) and importlib.util.find_spec(full):
-            return importlib.import_module(full)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in {module.partition(".")[0] for module in MODULES}:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            raise ImportError(
+                f"grassmann_sc.{name} must lie beside {__file__}: copy {name} and what "
+                "it imports there"
+            )
+        return importlib.import_module(f"{__name__}.{name}")
+
+
+def __dir__():
+    """What is there for users; of the modules, those that have been imported."""
+    return [*__all__, *(name for name in MODULES if name in globals())]

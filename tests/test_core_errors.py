@@ -99,6 +99,16 @@ def test_more_columns_than_rows(call, name):
         call(X[:, :, :0])
 
 
+def test_projectors_are_told_the_way_to_their_bases():
+    projectors = X @ X.swapaxes(1, 2)
+    with pytest.raises(
+        ValueError, match=r"; of projectors, proj\(X, p\) are the bases$"
+    ):
+        gs.projection_kernel(projectors)
+    angles = gs.principal_angles(gs.proj(projectors, X.shape[2]), X)
+    assert angles.max() < 1e-12
+
+
 @of_subspaces
 def test_columns_that_are_not_orthonormal(call, name):
     bad = X.copy()

@@ -2,10 +2,12 @@
 and installed with and without -e; estimators that travel between processes in each.
 """
 
+import re
 import zipfile
 
 import pytest
 
+import grassmann_sc
 from docs.sources import modules
 from processes import (
     CORE,
@@ -266,6 +268,23 @@ except ModuleNotFoundError as error:
 def test_names_that_are_nowhere(code, message):
     with pytest.raises((AttributeError, ImportError), match=f"^{message}"):
         exec(code)
+
+
+def test_a_core_that_was_copied_alone_names_the_file_that_is_missing(tmp_path):
+    copy_modules(tmp_path, CORE)
+    code = """
+try:
+    from grassmann_sc import learn
+except ImportError as error:
+    print(error)
+import grassmann_sc
+print(*dir(grassmann_sc))
+help(grassmann_sc)
+"""
+    message, names, *_ = run_python(code, cwd=tmp_path, **QUICK)
+    copied = re.escape(str(tmp_path / "grassmann_sc.py"))
+    assert re.fullmatch(f"grassmann_sc.learn must lie beside {copied}: .*", message)
+    assert names.split() == sorted(grassmann_sc.__all__)
 
 
 # --------------------------------------------------------------- estimators that travel
