@@ -2662,4 +2662,4 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
 
 def __dir__():
     """What is there for users; of the modules, those that have been imported."""
-    return [*__all__, *(name for name in MODULES if name in globals())]
+    return [*__all__, *({name.partition(".")[0] for name in MODULES} & {*globals()})]
