@@ -228,7 +228,7 @@ def simulated():
         print(
             f"{len(clips)} simulated textures of 12 systems, noise {noise:g}; half to train"
         )
-        for name, _, estimator, grid, _ in video_baselines(inputs):
+        for name, _, estimator, grid, *_ in video_baselines(inputs):
             search = GridSearchCV(estimator, grid, cv=N_FOLDS, error_score=0)
             try:
                 seconds, found = timed(

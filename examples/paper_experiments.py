@@ -396,8 +396,8 @@ def methods_of(preset, inputs):
     )
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
-    def methods(n_train, smallest, settings):
-        for method in rows.methods(n_train, smallest, settings):
+    def methods(bank, smallest, settings):
+        for method in rows.methods(smallest, settings):
             labelled = (
                 method.name.partition(",")[0] in preset.printed
                 and not preset.dictionary
@@ -420,10 +420,10 @@ def methods_of(preset, inputs):
                     estimator=lifted,
                     grid={**method.grid, "lift__gamma": GAMMA},
                 )
-        found = [*baselines(inputs, smallest, settings), *video_baselines(inputs)]
+        others = [*baselines(bank, smallest, settings), *video_baselines(bank)]
         yield from (
             method
-            for method in found
+            for method in others
             if method.name.partition(",")[0] in preset.printed
         )
 
@@ -481,9 +481,8 @@ def compare(preset, options, clips, out):
     )
     asked = vars(options) | vars(settings)
     inputs = Bank(collection, None, settings, videos)
-    methods = methods_of(preset, inputs)
-    of_splits = collection, inputs, pairs, methods, settings
-    for done in run_splits(*of_splits, shrinkage=[None]):
+    how = {"shrinkage": [None], "methods_of": methods_of(preset, inputs)}
+    for done in run_splits(inputs, pairs, settings, **how):
         save_results(out, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))

@@ -16,10 +16,10 @@ import importlib
 _HOMES = {
     "Recipe": "settings",
     "Settings": "settings",
-    "add": "model",
-    "fit": "model",
+    "add": "learning",
+    "fit": "learning",
     "load": "model_file",
-    "predict": "answers",
+    "predict": "learning",
     "save": "model_file",
 }
 __all__ = [*_HOMES]

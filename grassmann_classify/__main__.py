@@ -6,7 +6,7 @@ import signal
 import sys
 
 from grassmann_classify.options import INSTALLED, parse, split
-from grassmann_classify.words import one_line
+from grassmann_classify.words import check_methods, one_line
 
 MODULES = {"add": "predict"}  # of commands whose module has another name
 
@@ -26,11 +26,11 @@ def main(arguments=None, prog=None):
     with one_line(prog):
         module = MODULES.get(options.name, options.name)
         module = importlib.import_module(f"grassmann_classify.{module}")
-        from grassmann_classify.baseline_rows import check_methods
+        from grassmann_classify.baseline_rows import names_of_rows
         from grassmann_classify.results import Results
 
         recipe, settings, paths = split(options)
-        check_methods(settings)
+        check_methods(settings.methods, names_of_rows(settings))
         sources = [*filter(None, (paths.data, paths.new, paths.more))]
         with Results(paths.out, sources) as out:
             getattr(module, options.name)(recipe, settings, paths, out)

@@ -4,6 +4,7 @@ A candidate is a recipe with a dimension p, a spectrum alpha, or a Gaussian kern
 Every matrix is scaled so that K(x, x) = 1.
 """
 
+import itertools
 import math
 from collections import namedtuple
 
@@ -11,7 +12,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 import grassmann_sc as core
-from grassmann_classify.first_tries import FEATURES, few_of
 from grassmann_classify.recipes import (
     base_of,
     described_set,
@@ -24,7 +24,7 @@ from grassmann_classify.settings import Settings, candidate_points
 from grassmann_classify.words import all_in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
-MOST_P = 12  # largest dimension of a candidate where none is asked for
+MOST_P = 12  # largest dimension of a candidate where the user names none
 MOST_P_IN_KERNEL = 6
 N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
@@ -48,8 +48,9 @@ class Candidate(
     @property
     def point(self):
         """{parameter: value} of what it has."""
-        values = self._asdict().items()
-        return {name: value for name, value in values if value is not None}
+        return {
+            name: value for name, value in self._asdict().items() if value is not None
+        }
 
     @property
     def words(self):
@@ -61,16 +62,6 @@ class Candidate(
         return all_in_words(self.point)
 
 
-def rows_by(rows, recipe):
-    """Rows of a set by a Recipe: resampled, stacked and normalised descriptors."""
-    return kept_rows(resampled(rows, recipe.resample), recipe)
-
-
-def scaled_bases(U, weights):
-    """Weighted bases (n, d, r) of unit norm; weights (n, r) of their projectors."""
-    return U * np.sqrt(weights)[:, None].astype(U.dtype)
-
-
 def weights_of(s, candidate):
     """Weights (n, r), of norm 1, of a linear candidate's directions of values s (n, r)."""
     if candidate.p is None:
@@ -80,8 +71,9 @@ def weights_of(s, candidate):
 
 
 def few_frames(rows):
-    """At most FEW rows, at even steps."""
-    return rows[frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))]
+    """At most FEW rows, at even steps, in float64."""
+    few = rows[frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))]
+    return few.astype(np.float64, copy=False)
 
 
 class Rows:
@@ -95,6 +87,7 @@ class Rows:
         self.collection = collection
         self.recipes = {None: None} if recipes is None else {**recipes}
         self.described = {}
+        self.kept = {}  # directions, by recipe
 
     def is_base(self, name):
         """Is it the recipe by which the Collection was read?"""
@@ -104,53 +97,55 @@ class Rows:
     def sets(self, name, short=False):
         """Rows of all sets; short: turned so that few numbers tell each."""
         recipe = self.recipes[name]
-        if self.is_base(name) or self.collection.sets is None:
-            rows = self.collection.sets
-            return shortened(rows) if short and rows else rows
-        described = self._by_descriptor(recipe)
-        if short:
-            described = shortened(described)
-        return [rows_by(rows, recipe) for rows in described]
-
-    def _by_descriptor(self, recipe):
-        """Descriptors of all frames, made once."""
-        if recipe.features == base_of(recipe).features:
-            return self.collection.sets
-        if recipe.features not in self.described:
-            # one after another: frames.lbp silences a warning, which no thread may do
-            shape = self.collection.frame
-            sets = self.collection.sets
-            made = [described_set(rows, shape, recipe) for rows in sets]
-            self.described[recipe.features] = made
-        return self.described[recipe.features]
+        sets = self.collection.sets
+        is_base = self.is_base(name) or sets is None
+        if not is_base and recipe.features != base_of(recipe).features:
+            if recipe.features not in self.described:
+                # one after another: frames.lbp silences a warning, which no thread may do
+                self.described[recipe.features] = [
+                    described_set(rows, self.collection.frame, recipe) for rows in sets
+                ]
+            sets = self.described[recipe.features]
+        if short and sets:
+            sets = shortened(sets)
+        if is_base:
+            return sets
+        return [kept_rows(resampled(rows, recipe.resample), recipe) for rows in sets]
 
     @on_one_thread
     def directions(self, name, short=False):
-        """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are known."""
-        collection = self.collection
-        if not self.is_base(name):
+        """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are there.
+
+        They are kept while memory allows, but for short ones.
+        """
+        if self.is_base(name):
+            return self.collection.spectra or bases_alone(self.collection.X)
+        if short or name not in self.kept:
             most = self.recipes[name].p
             sets = self.sets(name, short)
-            made = core.run_blocks(
+            spectra = core.run_blocks(
                 lambda rows: subspaces.singular_directions(sets[rows.start], most),
                 len(sets),
                 1,
             )
-            return padded(made)
-        if collection.spectra:
-            return collection.spectra
-        return collection.X, np.ones((len(collection.X), collection.X.shape[2]))
+            made = padded(spectra)
+            if short:
+                return made
+            pairs = [*self.kept.values(), made]
+            if sum(A.nbytes for pair in pairs for A in pair) > MOST_BYTES:
+                self.kept.clear()
+            self.kept[name] = made
+        return self.kept[name]
 
     def by(self, name):
         """The Collection by a recipe, with its rows."""
         if self.is_base(name):
             return self.collection
         U, s = self.directions(name)
-        raw = self.recipes[name].features == "raw"
         return self.collection._replace(
             X=U[:, :, : rank_of(s)],
             sets=self.sets(name),
-            frame=self.collection.frame if raw else (),
+            frame=self.collection.frame if self.recipes[name].features == "raw" else (),
             spectra=(U, s),
         )
 
@@ -159,14 +154,16 @@ class Rows:
         the sets, coefficients of their bases).
         """
         if candidate.kernel is None:
-            U, s = self.directions(candidate.recipe)
-            if candidate.p is not None:
-                U, s = (A[..., : candidate.p] for A in (U, s))
-            return scaled_bases(U, weights_of(s, candidate))
+            U, s = (A[..., : candidate.p] for A in self.directions(candidate.recipe))
+            return U * np.sqrt(weights_of(s, candidate))[:, None].astype(U.dtype)
         rows = [few_frames(rows) for rows in self.sets(candidate.recipe)]
-        rows = [part.astype(np.float64, copy=False) for part in rows]
         bases = kernels.kernel_bases(rows, candidate.kernel, candidate.p)
         return rows, [A / candidate.p**0.25 for A in bases]
+
+
+def bases_alone(X):
+    """Directions of bases (n, d, p) whose singular values nobody knows: X, ones (n, p)."""
+    return X, np.ones((len(X), X.shape[2]))
 
 
 def rank_of(s):
@@ -174,13 +171,11 @@ def rank_of(s):
     return np.count_nonzero(s, axis=1).min()
 
 
-def gram_of(candidate, points, new=None):
-    """K (n, n) of a candidate's points, or (n_new, n) of new points with them."""
+def gram_of(candidate, *parts):
+    """K (n, n) of a candidate's points, or (n_new, n) of new points and others."""
     if candidate.kernel is None:
-        pair = [points] if new is None else [new, points]
-        return core.projection_kernel(*pair)
-    pair = points if new is None else [*new, *points]
-    return kernels.kernel_gram(*pair, kernel=candidate.kernel)
+        return core.projection_kernel(*parts)
+    return kernels.kernel_gram(*itertools.chain(*parts), kernel=candidate.kernel)
 
 
 class Bank(Rows):
@@ -188,7 +183,8 @@ class Bank(Rows):
 
     settings: what candidates are of (p, spectrum, kernels, kernel); videos: the clips
     (n_frames, height, width), or None. grams {Candidate: K (n, n) float32} are those
-    that are kept; absent {name: why} the recipes that some set cannot have.
+    that are kept; absent {name: why} the recipes that some set cannot have; made: what
+    rows made of all sets, by any name.
     """
 
     def __init__(self, collection, recipes=None, settings=None, videos=None):
@@ -199,40 +195,15 @@ class Bank(Rows):
         self.videos = videos
         self.grams = {}
         self.absent = {}
-        self.hulls = {}  # distances, of baseline_rows
-        self._features = {}
+        self.made = {}
 
     @property
     def names(self):
         """The recipes that no set is known to lack."""
         return [name for name in self.recipes if name not in self.absent]
 
-    @property
-    def uncentred(self):
-        """Names of recipes that leave a set its mean; all if none does."""
-        of_mean = [
-            name
-            for name in self.names
-            if self.recipes[name] is None or not self.recipes[name].center
-        ]
-        return of_mean or self.names
-
-    def features(self, kind, name):
-        """A few rows of each set, by first_tries.FEATURES."""
-        key = kind, name
-        if key not in self._features:
-            made = map(FEATURES[kind], self.sets(name))
-            self._features[key] = [few_of([rows], np.inf)[0] for rows in made]
-        return self._features[key]
-
-    def take_spectra(self, spectra):
-        """Have no candidates but these spectra, where spectra can be had."""
-        if self.spectrum and (self.collection.spectra or self.recipes != {None: None}):
-            self.spectrum = [*spectra] if self.p is None else self.spectrum
-            self.p = []
-
     def dimensions(self, rank):
-        """The p to try of sets of this rank; ValueError if those asked for are above."""
+        """The p to try of sets of this rank; ValueError if all that settings name are above."""
         if not self.p:
             return tuning.dimensions(min(rank, MOST_P))
         if min(self.p) > rank:
@@ -245,46 +216,43 @@ class Bank(Rows):
     def linear(self, name):
         """Yield {Candidate: K} of a recipe, in parts of bounded size.
 
-        ValueError if a set has no directions by it, or none of the p asked for.
+        ValueError if a set has no directions by it, or none of the p in settings.
         """
         U, s = self.directions(name, short=True)
-        is_given = self.is_base(name) and not self.collection.spectra
-        spectrum = [] if is_given else self.spectrum
-        alone = self.p == [] and spectrum
-        dimensions = [] if alone else self.dimensions(rank_of(s))
-        found = [Candidate(name, p) for p in dimensions]
-        found += [Candidate(name, None, alpha) for alpha in spectrum]
-        part = max(1, MOST_BYTES // (8 * len(s) ** 2))
-        for first in range(0, len(found), part):
-            some = found[first : first + part]
-            weights = np.array([weights_of(s, candidate) for candidate in some])
+        spectrum = self.spectrum
+        if self.is_base(name) and not self.collection.spectra:  # bases alone
+            spectrum = []
+        spectra_alone = self.p == [] and spectrum
+        dimensions = [] if spectra_alone else self.dimensions(rank_of(s))
+        candidates = [Candidate(name, p) for p in dimensions]
+        candidates += [Candidate(name, None, alpha) for alpha in spectrum]
+        for part in in_parts(candidates, len(s)):
+            weights = np.array([weights_of(s, candidate) for candidate in part])
             grams = subspaces.weighted_grams(U, weights)
-            yield dict(zip(some, grams.astype(np.float32, copy=False)))
+            yield dict(zip(part, grams.astype(np.float32, copy=False)))
 
     def gaussian(self, name):
         """Yield {Candidate: K} of a recipe, a kernel after another."""
         own = self.kernel is not None
         sets = [few_frames(rows) for rows in self.sets(name, short=not own)]
-        sets = [rows.astype(np.float64, copy=False) for rows in sets]
         grid = [self.kernel]
         if not own:
             gammas = kernels.gamma_grid(sets, N_GAMMAS)
             grid = [kernels.rbf(float(gamma)) for gamma in gammas]
         most = max(self.p) if self.p else MOST_P_IN_KERNEL
-        part = max(1, MOST_BYTES // (8 * most * len(sets) ** 2))
-        for first in range(0, len(grid), part):
+        for part in in_parts(grid, len(sets), most):
             bases = {}
-            for kernel in grid[first : first + part]:
+            for kernel in part:
                 try:
-                    of_sets = kernels.kernel_bases(sets, kernel)
+                    bases[kernel] = [
+                        A[:, :most] for A in kernels.kernel_bases(sets, kernel)
+                    ]
                 except ValueError as error:
                     to_stderr(
                         f"left out {Candidate(name, kernel=kernel).words}: {error}"
                     )
-                    continue
-                bases[kernel] = [A[:, :most] for A in of_sets]
-            found = kernels.kernel_grams(sets, [*bases.values()], [*bases], each_p=True)
-            for kernel, K in zip(bases, found):
+            grams = kernels.kernel_grams(sets, [*bases.values()], [*bases], each_p=True)
+            for kernel, K in zip(bases, grams):
                 dimensions = self.p or tuning.dimensions(min(most, len(K)))
                 yield {
                     Candidate(name, p, kernel=kernel): (K[p - 1] / p).astype(np.float32)
@@ -294,8 +262,14 @@ class Bank(Rows):
 
     def is_cheap(self, name):
         """Are all Gaussian candidates of a recipe made soon?"""
-        lengths = [min(FEW, len(rows)) for rows in self.collection.sets]
+        n = sum(min(FEW, len(rows)) for rows in self.collection.sets)
         d = self.collection.sets[0].shape[1]
         if self.recipes[name] is not None:
             d *= self.recipes[name].stack
-        return sum(lengths) ** 2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
+        return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
+
+
+def in_parts(candidates, n, each=1):
+    """The candidates in parts whose matrices, each (each, n, n), fit into MOST_BYTES."""
+    size = max(1, MOST_BYTES // (8 * each * n**2))
+    return [candidates[k : k + size] for k in range(0, len(candidates), size)]

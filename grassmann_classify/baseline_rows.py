@@ -6,13 +6,13 @@ the training part of a split or fold alone.
 """
 
 import importlib.util
+import itertools
 from functools import partial
 
 from grassmann_classify.rows import (
     ESTIMATORS,
     Method,
     Nearest,
-    check_asked,
     estimator_of,
     methods,
     tried_first,
@@ -76,32 +76,26 @@ EVERY_ESTIMATOR = ESTIMATORS | {
 }
 
 
-def every_method(inputs):
-    """methods_of for these inputs: all methods and baselines that settings ask for."""
-    return partial(_every_method, inputs)
+def every_method(bank, smallest, settings):
+    """All methods and baselines that settings allow on the sets of a Bank.
 
-
-def _every_method(inputs, n_train, smallest, settings):
-    if inputs.collection.sets is not None:
+    smallest: the least number of training sets in a fold.
+    """
+    if bank.collection.sets is not None:
         yield from tried_first(settings)
-    yield from methods(n_train, smallest, settings)
+    yield from methods(smallest, settings)
     if settings.baselines or settings.methods:
-        yield from baselines(inputs, smallest, settings)
-        yield from video_baselines(inputs)
+        yield from baselines(bank, smallest, settings)
+        yield from video_baselines(bank)
 
 
 def names_of_rows(settings):
-    """The names of all rows that settings can ask for, on whatever data."""
+    """The names of all rows that settings can name, on whatever data."""
     names = [name for name in EVERY_ESTIMATOR if "learned atoms" not in name]
-    made = methods(1, settings.atoms, settings)
+    made = methods(settings.atoms, settings)
     names += [row.name for row in made if "learned atoms" in row.name]
-    all_of_them = settings.kernels is not False  # None: as memory and time allow
-    return [name for name in names if all_of_them or not is_in_kernel(name)]
-
-
-def check_methods(settings):
-    """ValueError unless each of settings.methods begins the name of a row."""
-    check_asked(settings.methods, names_of_rows(settings))
+    with_kernels = settings.kernels is not False  # None: as memory and time allow
+    return [name for name in names if with_kernels or not is_in_kernel(name)]
 
 
 def is_in_kernel(name):
@@ -109,13 +103,14 @@ def is_in_kernel(name):
     return "a kernel's" in name or name.startswith(("kg", "KMSM", "KCMSM", "KOMSM"))
 
 
-def baselines(inputs, smallest, settings):
+def row(name, reads, grid, predict=None, **options):
+    """The Method of a baseline, with these options of its estimator."""
+    estimator = estimator_of(name, EVERY_ESTIMATOR).set_params(**options)
+    return Method(name, reads, estimator, grid, predict, "each")
+
+
+def baselines(bank, smallest, settings):
     """The Methods on sets; smallest: the least number of training sets in a fold."""
-
-    def row(name, reads, grid, predict=None, **options):
-        made = estimator_of(name, EVERY_ESTIMATOR).set_params(**options)
-        return Method(name, reads, made, grid, predict, "each")
-
     discriminant = discriminant_predictions(
         EVERY_ESTIMATOR["GDA"], "rule", ["neighbor", "mean"]
     )
@@ -125,8 +120,8 @@ def baselines(inputs, smallest, settings):
     if settings.kernels:
         yield row("GDA in a kernel's space", "kernels", {}, discriminant)
     # of the span of a fold's sets, or fewer
-    most = min(smallest, inputs.collection.X.shape[1])
-    tried = inputs.dimensions(inputs.collection.X.shape[2])
+    most = min(smallest, bank.collection.X.shape[1])
+    tried = bank.dimensions(bank.collection.X.shape[2])
     dimensions = [m for m in (tried[-1] + 1, most // 2) if tried[-1] < m <= most]
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
@@ -136,7 +131,7 @@ def baselines(inputs, smallest, settings):
     grid = {"lam": settings.lam, "positive": [False, True]}
     yield row("lE-SC", "subspaces", grid)
     yield row("lE-SC-adaptive", "subspaces", grid)
-    sets = inputs.collection.sets
+    sets = bank.collection.sets
     if sets is None:
         return
     by_rows = tuning.nearest_predictions
@@ -149,8 +144,7 @@ def baselines(inputs, smallest, settings):
         yield row(name, in_kernels, shares, by_rows)
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
     yield row("MSM", "sets", grid)
-    constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
-    yield row("CMSM", "sets", constrained)
+    yield row("CMSM", "sets", {"p": p, "reference": ["class", "set"], "keep": KEEP})
     yield row("OMSM", "sets", grid)
     if settings.kernels:
         few = LANDMARKS if sum(map(len, sets)) > MANY_ROWS else None
@@ -160,36 +154,32 @@ def baselines(inputs, smallest, settings):
         yield row("KOMSM", "sets", grid, n_landmarks=few, whiten=True)
 
 
-def video_baselines(inputs):
-    """The Methods on videos, if inputs.videos holds any."""
-    videos = inputs.videos
+def video_baselines(bank):
+    """The Methods on videos, if bank.videos holds any."""
+    videos = bank.videos
     if videos is None:
         return
-
-    def row(name, grid, **options):
-        made = estimator_of(name, EVERY_ESTIMATOR).set_params(**options)
-        return Method(name, "videos", made, grid)
-
     shortest = min(map(len, videos))
     height, width = videos[0].shape[1:]
-    most = min(inputs.dimensions(inputs.collection.X.shape[2])[-1], shortest - 2)
+    most = min(bank.dimensions(bank.collection.X.shape[2])[-1], shortest - 2)
     states = [n for n in STATES if n <= most]
     size = None
     if any(len(clip) != shortest for clip in videos):
         size = shortest, height, width
-    yield row("PM", {"p": USUAL_RANKS}, size=size)
+    yield row("PM", "videos", {"p": USUAL_RANKS}, size=size)
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
     if ranks:
-        yield row("TCCA", {"p": ranks, "n_features": [5, 15]}, size=size)
+        yield row("TCCA", "videos", {"p": ranks, "n_features": [5, 15]}, size=size)
     if states:
         dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-        yield row("LDS", dynamics)
-        yield row("CS-LDS", dynamics)
+        yield row("LDS", "videos", dynamics)
+        yield row("CS-LDS", "videos", dynamics)
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
     if radii:
-        yield row("DFS", {"radii": radii, "C": [1.0, 100.0]})
+        yield row("DFS", "videos", {"radii": radii, "C": [1.0, 100.0]})
     if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
-        yield row("DL-PEGASOS", {"n_states": states, "lam": [1e-3, 1e-1]})
+        grid = {"n_states": states, "lam": [1e-3, 1e-1]}
+        yield row("DL-PEGASOS", "videos", grid)
 
 
 def discriminant_predictions(estimator, name, values):
@@ -199,41 +189,45 @@ def discriminant_predictions(estimator, name, values):
     """
 
     def predict(K_dd, K_xd, y):
-        found = {}
+        answers = {}
         fits = []
         for value in values:
             if name != "rule" or not fits:
                 fits = [*estimator.set_params(**{name: value}).each_reg(K_dd, y, REG)]
             for fitted in fits:
                 labels = fitted.set_params(**{name: value}).predict(K_xd)
-                found[("reg", fitted.reg), (name, value)] = labels
-        return found
+                answers[("reg", fitted.reg), (name, value)] = labels
+        return answers
 
     return predict
 
 
-def affine_hulls(inputs, train, recipe, gaussian=False):
+def remembered(bank, name, distances, **options):
+    """The candidate of this name by distances of all sets, which are computed once."""
+    if name not in bank.made:
+        distances = distances(bank.sets(dict(name)["recipe"]), **options)
+        bank.made[name] = tuning.Gram(-distances)
+    return bank.made[name]
+
+
+def affine_hulls(bank, train, recipe, gaussian=False):
     """{candidate: -distances} of the affine hulls of all sets, or of their images."""
-    sets = inputs.sets(recipe)
+    sets = bank.sets(recipe)
     training = [sets[i] for i in train]
-    found = {}
-    for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
-        kernel = gamma and kernels.rbf(gamma)
-        for share in SHARES:
-            name = ("recipe", recipe), ("kernel", kernel), ("share", share)
-            if name not in inputs.hulls:
-                inputs.hulls[name] = -hulls.affine_hull_distances(
-                    sets, share=share, kernel=kernel
-                )
-            found[name] = inputs.hulls[name]
-    return found
+    gammas = kernels.gamma_grid(training, 3).tolist() if gaussian else [None]
+    candidates = {}
+    for gamma, share in itertools.product(gammas, SHARES):
+        options = {"kernel": gamma and kernels.rbf(gamma), "share": share}
+        name = ("recipe", recipe), *options.items()
+        distances = hulls.affine_hull_distances
+        candidates[name] = remembered(bank, name, distances, **options)
+    return candidates
 
 
-def convex_hulls(inputs, train, recipe):
+def convex_hulls(bank, train, recipe):
     """{candidate: -distances} of the bounded convex hulls of all sets."""
-    sets = inputs.sets(recipe)
-    shortest = min(map(len, sets))
-    found = {}
+    shortest = min(map(len, bank.sets(recipe)))
+    candidates = {}
     for bound in BOUNDS:
         name = ("recipe", recipe), ("bound", bound)
         if bound * shortest < 1:
@@ -241,9 +235,8 @@ def convex_hulls(inputs, train, recipe):
                 f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} "
                 f"needs {1 / bound:g}"
             )
-            found[name] = tuning.Absent(why)
-            continue
-        if name not in inputs.hulls:
-            inputs.hulls[name] = -hulls.convex_hull_distances(sets, bound=bound)
-        found[name] = inputs.hulls[name]
-    return found
+            candidates[name] = tuning.Absent(why)
+        else:
+            distances = hulls.convex_hull_distances
+            candidates[name] = remembered(bank, name, distances, bound=bound)
+    return candidates

@@ -5,29 +5,29 @@ with it. Suspect is a label for which less speaks than for another class. A set 
 other resembles, as noise, is no suspect: nothing explains it.
 """
 
-import copy
 from collections import namedtuple
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import copies_of
-from grassmann_classify.evaluation import (
-    end_of,
-    evaluate,
-    explained,
-    labelled,
-    of_class,
-    say_if_over,
-)
+from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import labelled_clips, read
-from grassmann_classify.page import about, add_pictures, report_on
-from grassmann_classify.pictures import save_sheet_of_suspects
+from grassmann_classify.page import Report, draw_suspects
 from grassmann_classify.splits import say_kept_together
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.words import all_in_words, plural, say_failed, short, tell
+from grassmann_classify.words import (
+    all_in_words,
+    explained,
+    labelled,
+    plural,
+    reasons_for,
+    say_failed,
+    short,
+    tell,
+)
 from grassmann_sc import calibration, tuning
 
 PRINTED = 12  # suspects and pairs of copies
@@ -37,27 +37,32 @@ OF_SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
 
 # how: the method with what it chose; order (n,): the sets, most suspect first;
 # suspicion (n,), -inf where nothing else could speak for the label; suspected (n,): the
-# class that another label would be; because (n,): in words, and reasons, as of_class,
+# class that another label would be; because (n,): in words, and reasons, as reasons_for,
 # what speaks for that
 Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons")
 
 
 def check(recipe, settings, paths, out):
     """Write suspects.csv, copies.csv and a sheet of the first suspects."""
-    end = end_of(settings)
+    end = settings.end()
     clips, _, recipe = labelled_clips(recipe, settings, paths)
     bank = read(recipe, settings, paths, clips)
     collection = bank.collection
     names = collection.names
-    copies = copies_table(collection)
+    label = collection.label
+    pairs = [
+        [names[i], names[j], label[i], label[j], why]
+        for i, j, why, _ in copies_of(collection)
+    ]
+    copies = Table(OF_PAIR, pairs, f"{plural(len(pairs), 'pair')} of copies")
     tell(copies.text(PRINTED))
     write_rows(out, "copies.csv", copies.columns, copies.rows)
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(collection, bank, settings, end)
+    suspects = suspects_among(bank, settings, end)
     rows = _rows_of(suspects, collection, odd)
-    digits = [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values()]
-    write_rows(out, "suspects.csv", OF_SUSPECT, digits)
+    cells = ([*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values())
+    write_rows(out, "suspects.csv", OF_SUSPECT, cells)
     wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
     notes = [
         f"{names[i]} and {names[j]} accuse each other: one of the two labels may be right"
@@ -75,50 +80,23 @@ def check(recipe, settings, paths, out):
         f"another class, and by how much ({suspects.how})",
         notes,
     )
-    tables = [worse, *_odd_table(collection, shared, odd)]
+    unlike = Table(
+        ["clip", "label", "shared, of what is usual"],
+        [[names[i], label[i], f"{100 * shared[i]:.0f} %"] for i in odd],
+        f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
+        f"less than {100 * ODD:g} % of what is usual",
+    )
+    tables = [worse, *[unlike] * bool(odd)]
     for table in tables:
         tell(table.text(PRINTED))
-    sheets = {}
+    report = Report(out, paths, paths.data, "labels that may be wrong, copies")
     if wrong and paths.pictures:
-        clips_of = recipe.key, collection, clips
-        sheets = save_sheet_of_suspects(
-            out, paths, *clips_of, suspects, wrong[:PRINTED]
-        )
-    report = report_on(paths, paths.data, "labels that may be wrong, copies")
-    words, unusable = about(collection, len(clips))
-    report.section("The data")
-    report.text(words)
-    for table in (unusable, *tables, copies):
+        draw_suspects(report, recipe.key, collection, clips, suspects, wrong[:PRINTED])
+    report.about(collection, len(clips))
+    for table in (*tables, copies):
         report.table(table)
-    add_pictures(report, out, sheets=sheets)
-    report.save(out)
+    report.save()
     say_failed(collection)
-
-
-def copies_table(collection):
-    """The Table of clips that are there twice."""
-    names = collection.names
-    label = collection.label
-    rows = [
-        [names[i], names[j], label[i], label[j], why]
-        for i, j, why, _ in copies_of(collection)
-    ]
-    return Table(OF_PAIR, rows, f"{plural(len(rows), 'pair')} of copies")
-
-
-def _odd_table(collection, shared, odd):
-    """The Table of clips that nothing explains, if there are any."""
-    rows = [
-        [collection.names[i], collection.label[i], f"{100 * shared[i]:.0f} %"]
-        for i in odd
-    ]
-    if rows:
-        yield Table(
-            ["clip", "label", "shared, of what is usual"],
-            rows,
-            f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
-            f"less than {100 * ODD:g} % of what is usual",
-        )
 
 
 def _rows_of(suspects, collection, odd):
@@ -156,41 +134,37 @@ def accusing(reasons, suspects):
     ]
 
 
-def suspects_among(collection, inputs, settings, end=None):
-    """The Suspects among the labels of a Collection, by gSC with what it chooses.
+def suspects_among(bank, settings, end):
+    """The Suspects among the labels of the sets of a Bank, by gSC with what it chooses.
 
     end: of the search, as evaluate has it.
     """
-    end = end_of(settings) if end is None else end
+    collection = bank.collection
     n = len(collection.label)
-    classes, place = np.unique(collection.label, return_inverse=True)
+    classes, index = np.unique(collection.label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
     (group,) = say_kept_together(collection, [split])
-    settings = copy.copy(settings)
-    settings.methods = None
-    settings.kernels = False
-
-    def methods(*arguments):
-        rows = every_method(inputs)(*arguments)
-        return [row for row in rows if row.name.startswith("gSC, labelled")]
-
+    alone = replace(settings, methods=["gSC"], kernels=False)
     # a set that is whitened by its own label would look right
-    how = {"end": end, "shrinkage": [None]}
-    (row,) = evaluate(inputs, place, group, *split, methods, settings, **how)
+    (row,) = evaluate(bank, index, group, split, alone, end, shrinkage=[None])
     say_if_over(settings, end)
     if row.failed:
         raise ValueError(f"{row.method.name} failed: {row.failed}")
     K = row.estimator.gram_
     how = {"lam": row.chosen["lam"], "lam_scale": "max"}
     rule = row.chosen["rule"]
-    scores, _ = calibration.left_out_scores(K, place, group, rule=rule, **how)
-    suspicion = calibration.suspicion(scores, place)
-    scores[np.arange(n), place] = -np.inf
+    scores, _ = calibration.left_out_scores(K, index, group, rule=rule, **how)
+    suspicion = calibration.suspicion(scores, index)
+    scores[np.arange(n), index] = -np.inf
     codes = calibration.left_out_codes(K, group, **how)
-    shares = core.score_shares(codes, K, K, place, norm2=K.diagonal(), rule=rule)
-    suspicion[_alone(place, group)] = -np.inf
+    shares = core.score_shares(codes, K, K, index, norm2=K.diagonal(), rule=rule)
+    # no other set, or none of another group, could speak for these labels
+    owners = np.arange(n) if group is None else np.asarray(group)
+    for c in range(len(classes)):
+        if len(np.unique(owners[index == c])) < 2:
+            suspicion[index == c] = -np.inf
     suspected = scores.argmax(axis=1)
-    reasons = of_class(shares, place, suspected)
+    reasons = reasons_for(shares, index, suspected)
     names = [*map(labelled, collection.names, collection.label)]
     return Suspects(
         f"by {short(row.method.name)}, {all_in_words(row.chosen)}",
@@ -200,12 +174,3 @@ def suspects_among(collection, inputs, settings, end=None):
         [explained(names, pairs) for pairs in reasons],
         reasons,
     )
-
-
-def _alone(place, group):
-    """Which sets (n,) have no other of their class that could speak for it."""
-    kept = np.arange(len(place)) if group is None else np.asarray(group)
-    alone = np.zeros(len(place), bool)
-    for c in np.unique(place):
-        alone |= (place == c) & (len(np.unique(kept[place == c])) < 2)
-    return alone

@@ -5,13 +5,22 @@ from collections import namedtuple
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.evaluation import BECAUSE, explained
 from grassmann_classify.inputs import collection_of, new_clips, recipe_of
-from grassmann_classify.page import add_pictures, report_on, unusable
-from grassmann_classify.pictures import save_plot, save_sheet_of_clusters
+from grassmann_classify.page import (
+    Report,
+    draw_clusters,
+    unusable,
+)
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.words import first_of, plural, say_failed, tell
+from grassmann_classify.words import (
+    BECAUSE,
+    explained,
+    first_of,
+    plural,
+    say_failed,
+    tell,
+)
 from grassmann_sc import estimators, plots, subspaces
 
 # number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
@@ -33,54 +42,48 @@ def cluster(recipe, settings, paths, out):
     if settings.p is None and collection.spectra:
         X = subspaces.weighted(*collection.spectra, CLUSTERED)
         kind = f"weighted by spectrum {CLUSTERED:g}"
-    if len(names) < max(2, settings.k):
-        raise ValueError(
-            f"-k {settings.k} needs {max(2, settings.k)} sets, got {len(names)}"
-        )
+    least = max(2, settings.k)
+    if len(names) < least:
+        raise ValueError(f"-k {settings.k} needs {least} sets, got {len(names)}")
     clusters = clusters_of(X, settings.k, settings.seed)
     rows = [
         [name, number, explained(names, reasons), ""]
         for name, number, reasons in zip(names, clusters.number, clusters.reasons)
     ]
     rows += [[name, "", "", why] for name, why in collection.unusable.items()]
-    header = ["clip", "cluster", "because", "failed"]
-    write_rows(out, "clusters.csv", header, rows)
+    write_rows(out, "clusters.csv", ["clip", "cluster", "because", "failed"], rows)
     sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
-    notes = [f"{what}, in clusters of {sizes}", *_notes(clusters, names)]
-    for text in notes:
-        tell(text)
-    sheets = {}
-    if paths.pictures:
-        labels = [f"cluster {k}" for k in clusters.number]
-        save_plot(out, paths, "map", what, plots.plot_map, clusters.K, labels)
-        sheets = save_sheet_of_clusters(
-            out, paths, recipe.key, clips, collection, clusters
-        )
-    report = report_on(paths, paths.data, "clusters of clips")
-    report.section("Clusters")
-    report.text(*notes)
-    members = [(names[i], clusters.number[i]) for i in clusters.order]
-    report.table(Table(["clip", "cluster"], members))
-    report.table(unusable(collection.unusable, len(clips)))
-    add_pictures(report, out, sheets=sheets)
-    report.save(out)
-    say_failed(collection)
-
-
-def _notes(clusters, names):
-    """What makes clusters mean little."""
+    notes = [f"{what}, in clusters of {sizes}"]
+    alone = clusters.alone
     if clusters.K.min() >= clusters.K.max() * (1 - ALIKE):
-        yield (
+        notes.append(
             "all sets are the same subspace: nothing tells clusters apart; a smaller --p, "
             "or --stack, may"
         )
-    elif len(clusters.alone):
-        listed = first_of([names[i] for i in clusters.alone], ", ")
-        yield (
-            f"{plural(len(clusters.alone), 'set')} share nothing with any other, so that their "
-            f"clusters mean nothing: {listed}"
+    elif len(alone):
+        notes.append(
+            f"{plural(len(alone), 'set')} share nothing with any other, so that their "
+            f"clusters mean nothing: {first_of([names[i] for i in alone], ', ')}"
         )
+    for text in notes:
+        tell(text)
+    report = Report(out, paths, paths.data, "clusters of clips")
+    if paths.pictures:
+        labels = [f"cluster {k}" for k in clusters.number]
+        report.draw("map", what, plots.plot_map, clusters.K, labels)
+        draw_clusters(report, recipe.key, clips, collection, clusters)
+    report.section("Clusters")
+    report.text(*notes)
+    report.table(
+        Table(
+            ["clip", "cluster"],
+            [(names[i], clusters.number[i]) for i in clusters.order],
+        )
+    )
+    report.table(unusable(collection.unusable, len(clips)))
+    report.save()
+    say_failed(collection)
 
 
 def clusters_of(X, n_clusters, seed):
@@ -89,13 +92,14 @@ def clusters_of(X, n_clusters, seed):
     The share of two sets is the edge between them in its graph.
     """
     K = core.projection_kernel(X)
+    K[K < ALIKE**2 * K.max()] = 0  # rounding is nothing that sets share
     clustering = estimators.SubspaceClustering(
         n_clusters, kernel="precomputed", random_state=seed
     ).fit(K)
-    sizes = np.bincount(clustering.labels_, minlength=n_clusters)
-    rank = np.empty(n_clusters, int)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(1, n_clusters + 1)
-    number = rank[clustering.labels_]
+    largest_first = np.argsort(
+        -np.bincount(clustering.labels_, minlength=n_clusters), kind="stable"
+    )
+    number = 1 + np.argsort(largest_first)[clustering.labels_]
     edges = np.where(number[:, None] == number, clustering.affinity_matrix_, 0)
     first = np.argsort(-edges, axis=1, kind="stable")[:, :BECAUSE].tolist()
     reasons = [

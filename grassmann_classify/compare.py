@@ -7,14 +7,11 @@ from dataclasses import asdict
 import joblib
 import numpy as np
 
-from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies_of
-from grassmann_classify.evaluation import end_of, first_look, run_splits, say_if_over
+from grassmann_classify.evaluation import first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read
-from grassmann_classify.page import about, add_pictures, report_on
-from grassmann_classify.pictures import save_pictures
+from grassmann_classify.page import Report, draw_results
 from grassmann_classify.results import save_codes, save_predictions, save_results
-from grassmann_classify.rows import slug
 from grassmann_classify.splits import splits_of, strangers
 from grassmann_classify.tables import (
     accuracies,
@@ -25,7 +22,7 @@ from grassmann_classify.tables import (
     notes_of,
     summed,
 )
-from grassmann_classify.words import plural, say_failed, tell, to_stderr
+from grassmann_classify.words import plural, say_failed, slug, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
@@ -36,9 +33,8 @@ CHOSEN = (
 )
 
 
-# What a run was asked and on what: notes: on its splits; end: the time.perf_counter() at
-# which it stops; how: how the splits came about
-Run = namedtuple("Run", "recipe settings paths out clips inputs pairs how notes end")
+# What a run is on; notes: on its splits; how: how the splits came about
+Run = namedtuple("Run", "recipe settings paths out clips bank pairs how notes")
 
 
 def compare(recipe, settings, paths, out):
@@ -47,17 +43,17 @@ def compare(recipe, settings, paths, out):
     A first look at one split comes first. What is left behind is whole after each
     split; Ctrl-C, or the end of --seconds, leaves it as it is.
     """
-    end = end_of(settings)
+    end = settings.end()
     clips, splits, recipe = labelled_clips(recipe, settings, paths)
-    inputs = read(recipe, settings, paths, clips)
-    choose_kernels(settings, inputs)
-    collection = inputs.collection
+    bank = read(recipe, settings, paths, clips)
+    choose_kernels(settings, bank)
+    collection = bank.collection
     pairs, how = splits_of(settings, paths, collection, splits)
     notes = strangers(collection.label, pairs)
-    run = Run(recipe, settings, paths, out, clips, inputs, pairs, how, notes, end)
+    run = Run(recipe, settings, paths, out, clips, bank, pairs, how, notes)
     start = time.perf_counter()
-    rows = every_method(inputs)
-    look = done = first_look(collection, inputs, pairs, rows, settings, end)
+    look = first_look(bank, pairs, settings, end)
+    done = look
     jobs = settings.jobs
     if jobs is None:
         little = len(pairs) * (time.perf_counter() - start) < LITTLE
@@ -66,15 +62,13 @@ def compare(recipe, settings, paths, out):
     n_done = 0
     if look.results:
         leave(run, look)
-        comparison = compared(look.results, _parts(run, look))
         to_stderr(_headline(run, look))
-        to_stderr(_table(run, look.results, comparison).text())
+        to_stderr(_table(run, look).text())
     try:
         run.notes.extend(copies_across(collection, pairs))
         for text in run.notes:
             to_stderr(text)
-        for step in run_splits(collection, inputs, pairs, rows, settings, jobs, end):
-            done = step
+        for done in run_splits(bank, pairs, settings, jobs, end):
             if done.n_done > n_done:
                 n_done = done.n_done
                 leave(run, done)
@@ -82,8 +76,8 @@ def compare(recipe, settings, paths, out):
         to_stderr("stopped")
     except OSError as error:  # a full disk: what is done is printed
         failure = error
-    if not n_done and done is not look:
-        done = with_look(done, look)
+    if not n_done and len(look.test) == len(done.test):
+        done = beside_look(done, look)
     if n_done < len(pairs):
         say_if_over(settings, end)
     if not done.results:
@@ -91,21 +85,12 @@ def compare(recipe, settings, paths, out):
     _print(run, done)
     if failure:
         raise failure
-    arrays = save_codes(out, collection, done)
-    sheets = {}
-    if paths.pictures:
-        parts = _parts(run, done)
-        sheets = save_pictures(
-            out, paths, recipe.key, collection, clips, parts, done.results, arrays
-        )
-    leave(run, done, sheets)
+    leave(run, done, save_codes(out, collection, done))
     say_failed(collection, done.results)
 
 
-def with_look(done, look):
-    """The rows that are done, and of those of the same sets in a first look the others."""
-    if len(look.test) != len(done.test):
-        return done
+def beside_look(done, look):
+    """The rows that are done, and the others of a first look at the same sets."""
     results = {
         name: done.results.get(name) or [split | {"look": True} for split in rows]
         for name, rows in look.results.items()
@@ -118,51 +103,54 @@ def _parts(run, done):
     return run.pairs[: done.n_done] or [(done.train, done.test)]
 
 
-def leave(run, done, sheets=None):
-    """results.json, predictions.csv and report.html of the splits that are done."""
+def leave(run, done, codes=None):
+    """results.json, predictions.csv and report.html of the splits that are done.
+
+    codes: the arrays of save_codes at the end of the run, when pictures are drawn.
+    """
     pairs = _parts(run, done)
     out = run.out
-    collection = run.inputs.collection
-    recipes = {
-        name: asdict(recipe) for name, recipe in run.inputs.recipes.items() if recipe
-    }
+    collection = run.bank.collection
     options = asdict(run.recipe) | vars(run.settings) | vars(run.paths)
-    options |= {"recipes": recipes}
+    options["recipes"] = {
+        name: asdict(recipe) for name, recipe in run.bank.recipes.items() if recipe
+    }
     results = done.results
-    all_pairs = run.pairs if done.n_done else pairs
-    save_results(out, options, collection, all_pairs, results, done.n_done)
+    planned = run.pairs if done.n_done else pairs
+    save_results(out, options, collection, planned, results, done.n_done)
     save_predictions(out, collection, pairs, results)
-    report = report_on(run.paths, run.paths.data, "how well its classes are told apart")
-    words, unusable = about(collection, len(run.clips))
-    report.section("The data")
-    report.text(words)
-    report.table(unusable)
+    report = Report(
+        out, run.paths, run.paths.data, "how well its classes are told apart"
+    )
+    if codes and run.paths.pictures:
+        draw_results(
+            report, run.recipe.key, collection, run.clips, pairs, results, codes
+        )
+    report.about(collection, len(run.clips))
     report.text(*run.notes)
     report.section("Accuracy")
     report.text(f"{_how_far(run, done)}: {run.how}.")
-    comparison = compared(results, pairs)
-    report.table(_table(run, results, comparison))
+    table = _table(run, done)
+    report.table(table)
     report.table(meanings(results))
     report.text(*notes_of(results), "The command check names labels that may be wrong.")
     report.section("What was chosen")
     report.text(CHOSEN)
     report.table(choices(results))
     report.table(summed(results))
-    add_pictures(report, out, [slug(comparison.first or "")], sheets)
-    report.save(out)
+    report.save([] if table.best is None else [slug([*results][table.best])])
 
 
-def _table(run, results, comparison):
-    columns = columns_of(run.settings, run.inputs.collection.label)
-    return accuracies(results, columns, comparison)
+def _table(run, done):
+    columns = columns_of(run.settings, run.bank.collection.label)
+    return accuracies(done.results, columns, compared(done.results, _parts(run, done)))
 
 
 def _print(run, done):
     """Print the table, what its rows are, and what is to be said of them."""
     results = done.results
-    comparison = compared(results, _parts(run, done))
     tell(_headline(run, done))
-    tell(_table(run, results, comparison).text())
+    tell(_table(run, done).text())
     tell(f"\n{meanings(results).text()}")
     for note in notes_of(results):
         tell(note)
@@ -184,17 +172,17 @@ def _how_far(run, done):
 
 
 def _headline(run, done):
-    collection = run.inputs.collection
+    collection = run.bank.collection
     n, d, _ = collection.X.shape
-    n_classes = len(np.unique(collection.label))
-    dimensions = ", ".join(map(str, run.inputs.dimensions(collection.X.shape[2])))
+    dimensions = ", ".join(map(str, run.bank.dimensions(collection.X.shape[2])))
     what = f"subspaces of R^{d} of dimension {dimensions}"
-    if len(run.inputs.recipes) > 1:  # of which each has a d of its own
-        what = f"subspaces by {plural(len(run.inputs.recipes), 'recipe')}"
-    spread = "; ± is over the splits" if done.n_done > 1 else ""
+    if len(run.bank.recipes) > 1:  # of which each has a d of its own
+        what = f"subspaces by {plural(len(run.bank.recipes), 'recipe')}"
     return (
-        f"{plural(n, 'set')}, {plural(n_classes, 'class')}, {what}, "
-        f"{_how_far(run, done)}: {run.how}{spread}"
+        f"{plural(n, 'set')}, {plural(len(np.unique(collection.label)), 'class')}, {what}, "
+        f"{_how_far(run, done)}: {run.how}"
+        + "; ± is over the splits"
+        * (done.n_done > 1)
     )
 
 

@@ -7,47 +7,35 @@ import signal
 import tempfile
 import time
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
 import numpy as np
 from sklearn.metrics import f1_score
 
-import grassmann_sc as core
-from grassmann_classify import first_tries
-from grassmann_classify.bank import Bank, on_one_thread
+from grassmann_classify.bank import Bank
+from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import some_sets
-from grassmann_classify.inner_product import (
-    FIXED,
-    SHRINKAGE,
-    Ranking,
-    Whitened,
-    fill,
-    mean_of,
-)
-from grassmann_classify.rows import (
-    Outcome,
-    Split,
-    asked_for,
-    attempt,
-    check_asked,
-    fitted_to,
-    is_tried_first,
+from grassmann_classify.inner_product import FIXED, SHRINKAGE, Ranking, fill, mean_of
+from grassmann_classify.rows import Split, attempt, fixed, is_tried_first
+from grassmann_classify.splits import folds_of_split, say_kept_together
+from grassmann_classify.words import (
+    all_in_words,
+    check_methods,
+    duration,
+    is_named,
+    printable,
+    reasons_for,
+    short,
     slug,
+    to_stderr,
 )
-from grassmann_classify.splits import (
-    folds_of_split,
-    say_kept_together,
-)
-from grassmann_classify.words import all_in_words, duration, printable, short, to_stderr
 from grassmann_sc import estimators, files, tuning
 
-BECAUSE = 3  # sets named as what explains another
 WORTH_SAYING = 10  # seconds to go
 LOOK = 600  # sets of a first look
 RANKED = 1000  # training sets, at most, by which candidates are ranked
-USUAL = {"lam": 0.03, "n_neighbors": 10, "C": 10.0}  # of its rows
-USUAL_SHRINKAGE = 0.1
 # The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
 # predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
@@ -61,13 +49,6 @@ Progress = namedtuple(
 )
 
 
-def end_of(settings):
-    """The time.perf_counter() at which settings.seconds from now are over."""
-    return time.perf_counter() + (
-        math.inf if settings.seconds is None else settings.seconds
-    )
-
-
 def say_if_over(settings, end):
     """Say that a search was cut, if its end has come."""
     if time.perf_counter() > end:
@@ -78,7 +59,7 @@ def say_if_over(settings, end):
 
 
 def split_of(bank, label, group, train, test, settings, *how):
-    """The Split; labels of the test part are not used. how: end, most and shrinkage.
+    """The Split; labels of the test part are not used. how: its end and shrinkage.
 
     Candidates are ranked on at most RANKED training sets, evenly of all classes.
     """
@@ -96,79 +77,76 @@ def evaluate(
     bank,
     label,
     group,
-    train,
-    test,
-    methods_of,
+    split,
     settings,
-    end=None,
-    most=None,
+    end=math.inf,
     shrinkage=SHRINKAGE,
+    methods_of=every_method,
 ):
-    """Yield the Outcome of each method on a split; if one fails, the others go on.
+    """Yield the Outcome of each row on a split; if one fails, the others go on.
 
-    end: the time.perf_counter() after which no method begins, but for the first, and no
-    search goes on; None: that of settings, from now. most, shrinkage: as of Split.
+    end: the time.perf_counter() after which no row begins, but for the first, and no
+    search goes on. shrinkage: as of Split.
     """
-    end = end_of(settings) if end is None else end
-    split = split_of(bank, label, group, train, test, settings, end, most, shrinkage)
-    methods = rows_of(split, methods_of, split.smallest)
-    fill(bank, [split.ranking], with_kernels(methods), end)
+    split = split_of(bank, label, group, *split, settings, end, shrinkage)
+    methods = rows_of(bank, split.smallest, settings, methods_of)
+    fill(bank, [split.ranking], methods, end)
     for i, method in enumerate(methods):
         if i and time.perf_counter() > end:
             break
         yield attempt(method, split)
 
 
-def rows_of(split, methods_of, smallest):
-    """The Methods that are asked for."""
-    settings = split.settings
-    rows = [*methods_of(len(split.train), smallest, settings)]
-    check_asked(settings.methods, [method.name for method in rows])
-    return [row for row in rows if asked_for(row.name, settings.methods)]
-
-
-def with_kernels(methods):
-    """Does any method read Gaussian candidates?"""
-    return any(method.reads == "kernels" for method in methods)
+def rows_of(bank, smallest, settings, methods_of=every_method):
+    """The Methods that settings name, of all that methods_of gives."""
+    rows = [*methods_of(bank, smallest, settings)]
+    check_methods(settings.methods, [row.name for row in rows])
+    return [row for row in rows if is_named(row.name, settings.methods)]
 
 
 # ---------------------------------------------------------------------------- all splits
 
 
-# What all processes read: splits; methods_of, smallest: the rows of all of them; classes
-Work = namedtuple("Work", "splits methods_of smallest classes truth")
+# What all processes read: splits; classes, truth (n,): the true labels as their indices
+Work = namedtuple("Work", "splits classes truth")
 
 
 def run_splits(
-    collection,
     bank,
     pairs,
-    methods_of,
     settings,
     jobs=1,
     end=math.inf,
     shrinkage=SHRINKAGE,
+    methods_of=every_method,
 ):
     """Evaluate all methods on all splits; yields the Progress after some rows.
 
-    jobs: processes that share rows and splits; methods_of must then be one that can be
-    sent to them, as every_method gives it. end, shrinkage: as of Split.
+    jobs: processes that share rows and splits. end, shrinkage: as of Split.
     """
+    collection = bank.collection
     pairs = tuning.check_splits(pairs, len(collection.label))
     groups = say_kept_together(collection, pairs)
-    how = end, None, shrinkage
-    work, methods = _work(collection, bank, pairs, groups, methods_of, settings, how)
-    rankings = [split.ranking for split in work.splits]
-    fill(bank, rankings, with_kernels(methods), end)
-    names = [method.name for method in methods]
+    label = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    classes, label = np.unique(label, return_inverse=True)
+    splits = [
+        split_of(bank, label, group, *pair, settings, end, shrinkage)
+        for pair, group in zip(pairs, groups)
+    ]
+    # the same number of learned atoms in all splits, because a row is one method
+    smallest = min(split.smallest for split in splits)
+    methods = rows_of(bank, smallest, settings, methods_of)
+    fill(bank, [split.ranking for split in splits], methods, end)
     done = [{} for _ in pairs]
     codes = [{} for _ in pairs]
     began = time.perf_counter()
     n_done = 0
-    for i, rows in _arrivals(work, parts_of(methods), jobs, end):
-        for name, record, of_row in rows:
+    for i, rows in _arrivals(Work(splits, classes, label), methods, jobs):
+        if not rows:  # the time was over
+            continue
+        for name, record, arrays in rows:
             done[i][name] = record
-            codes[i] |= of_row
+            codes[i] |= arrays
             what = record["failed"]
             what = f"failed: {what}" if what else all_in_words(record["chosen"])
             to_stderr(
@@ -176,55 +154,33 @@ def run_splits(
                 f"{what}"
             )
         before = n_done
-        while n_done < len(pairs) and len(done[n_done]) == len(names):
+        while n_done < len(pairs) and len(done[n_done]) == len(methods):
             n_done += 1
         last = max(0, n_done - 1)
         results = {
-            name: [of_split[name] for of_split in done[: last + 1]]
-            for name in names
-            if name in done[0]
+            method.name: [split[method.name] for split in done[: last + 1]]
+            for method in methods
+            if method.name in done[0]
         }
-        yield Progress(results, *pairs[last], codes[last], n_done, len(names))
+        yield Progress(results, *pairs[last], codes[last], n_done, len(methods))
         to_go = (time.perf_counter() - began) * (len(pairs) / max(1, n_done) - 1)
         if before < n_done < len(pairs) and to_go > WORTH_SAYING:
             to_stderr(f"about {duration(to_go)} to go")
 
 
-def _work(collection, bank, pairs, groups, methods_of, settings, how):
-    """(The Work, the Methods); what is compiled is there before times are taken."""
-    few = collection.X[:2]
-    core.gsc(few, few, 0.1)
-    core.glc(few, few, 1)
-    label = files.labels_to_keep(collection.label, len(collection.label), "sets")
-    classes, label = np.unique(label, return_inverse=True)
-    splits = [
-        split_of(bank, label, group, *pair, settings, *how)
-        for pair, group in zip(pairs, groups)
-    ]
-    # the same number of learned atoms in all splits, because a row is one method
-    smallest = min(split.smallest for split in splits)
-    methods = rows_of(splits[0], methods_of, smallest)
-    return Work(splits, methods_of, smallest, classes, label), methods
-
-
-def parts_of(methods):
-    """[[name, ...], ...]: the rows that one process does one after another."""
-    return [
-        [method.name for method in some]
-        for _, some in itertools.groupby(
+def _arrivals(work, methods, jobs):
+    """(i, [(name, record, codes), ...]) of rows of each split, as they are done."""
+    if jobs == 1:
+        for i, method in itertools.product(range(len(work.splits)), methods):
+            yield i, [*records_of(work, i, [method])]
+        return
+    # one process does the rows on one inner product, which it whitens once
+    parts = [
+        [*part]
+        for _, part in itertools.groupby(
             methods, lambda m: (m.reads, m.among) if m.among == "sum" else m.name
         )
     ]
-
-
-def _arrivals(work, parts, jobs, end):
-    """(i, [(name, record, codes), ...]) of each part of each split, as they are done."""
-    todo = itertools.product(range(len(work.splits)), parts)
-    if jobs == 1:
-        for i, names in todo:
-            for row in records_of(work, i, names, end):
-                yield i, [row]
-        return
     with tempfile.TemporaryDirectory(
         prefix="grassmann-classify-", ignore_cleanup_errors=True
     ) as folder:
@@ -236,8 +192,8 @@ def _arrivals(work, parts, jobs, end):
             )
             try:
                 yield from parallel(
-                    joblib.delayed(_records_from)(path, i, names, end)
-                    for i, names in todo
+                    joblib.delayed(_records_from)(path, i, part)
+                    for i, part in itertools.product(range(len(work.splits)), parts)
                 )
             except joblib.externals.loky.process_executor.TerminatedWorkerError:
                 to_stderr(
@@ -251,22 +207,21 @@ def _work_from(path):
     return joblib.load(path, mmap_mode="c")
 
 
-def _records_from(path, i, names, end):
+def _records_from(path, i, methods):
     """For a process: i, and records_of as a list."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the first process
-    return i, [*records_of(_work_from(path), i, names, end)]
+    return i, [*records_of(_work_from(path), i, methods)]
 
 
-def records_of(work, i, names, end):
+def records_of(work, i, methods):
     """Yield (name, record as Progress has it, {name: array} of codes) of rows on a split.
 
-    None begins after the time end.
+    None begins after the end of the split.
     """
     split = work.splits[i]
-    for method in rows_of(split, work.methods_of, work.smallest):
-        if method.name in names and time.perf_counter() < end:
-            outcome = attempt(method, split)
-            yield method.name, *_record(outcome, split, work.classes, work.truth)
+    for method in methods:
+        if time.perf_counter() < split.end:
+            yield method.name, *_record(attempt(method, split), split, *work[1:])
 
 
 def _record(outcome, split, classes, truth):
@@ -285,31 +240,76 @@ def _record(outcome, split, classes, truth):
         "failed": outcome.failed and printable(outcome.failed),
         "left_out": outcome.left_out,
         "warned": outcome.warned,
-        "reasons": _reasons_of_wrong(outcome, truth, split.train, split.test),
+        "reasons": _reasons_of_wrong(outcome, truth, split),
         "summed": outcome.inner and outcome.inner.words,
     }
     return record, codes
 
 
+def codes_of(outcome):
+    """{name: array}: the codes of the test part of an Outcome, and atoms learned."""
+    estimator = outcome.estimator
+    name = outcome.method.name
+    if hasattr(estimator, "steps"):  # to the classifier from the atoms
+        at = [hasattr(step, "components_") for step in estimator].index(True)
+        return {
+            f"codes_{slug(name)}": estimator[: at + 1].transform(outcome.queries),
+            f"atoms_{slug(name)}": estimator[at].components_,
+        }
+    is_coder = isinstance(estimator, estimators.CodingClassifier)
+    if not is_coder or name.startswith("nearest subspace"):
+        return {}
+    return {f"codes_{slug(name)}": estimator.transform(outcome.queries)}
+
+
+def _reasons_of_wrong(outcome, truth, split):
+    """What speaks for the wrong answers of a coding method, as reasons_for; or None."""
+    estimator = outcome.estimator
+    if not isinstance(estimator, estimators.CodingClassifier):
+        return None
+    wrong = np.flatnonzero(outcome.predicted != truth[split.test])
+    if not len(wrong):
+        return {}
+    places = np.searchsorted(estimator.classes_, outcome.predicted[wrong])
+    shares = estimator.explain(outcome.queries[wrong])
+    reasons = [
+        [(int(split.train[i]), share) for i, share in pairs]
+        for pairs in reasons_for(shares, estimator.index_, places)
+    ]
+    return dict(zip(split.test[wrong].tolist(), reasons))
+
+
+def shares_of(truth, predicted):
+    """In %: accuracy, its mean over the true classes, and the mean F1 over all."""
+    recall = [np.mean(predicted[truth == c] == c) for c in np.unique(truth)]
+    return {
+        "accuracy": 100 * np.mean(predicted == truth),
+        "balanced": 100 * np.mean(recall),
+        "f1": 100 * f1_score(truth, predicted, average="macro", zero_division=0),
+    }
+
+
 # ---------------------------------------------------------------------------- first look
 
 
-def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
+def first_look(bank, pairs, settings, end=math.inf):
     """The Progress of the first split by fixed settings, nothing searched.
 
     On at most LOOK sets, drawn evenly over the classes. The inner product is the mean
-    of all recipes and the spectra FIXED, whitened by USUAL_SHRINKAGE. After the time end
-    no row begins but the first.
+    of all recipes and the spectra FIXED, whitened by rows.USUAL_SHRINKAGE. After the
+    time end no row begins but the first.
     """
-    (pair,) = tuning.check_splits(pairs, len(collection.label))[:1]
-    label = collection.label
+    label = bank.collection.label
+    (pair,) = tuning.check_splits(pairs, len(label))[:1]
     share = min(1, LOOK / sum(map(len, pair)))
     train, test = (_evenly(part, label, share) for part in pair)
     some = np.union1d(train, test)
-    look = Bank(some_sets(collection, some), bank.recipes, settings)
+    points = settings
+    if settings.spectrum or not settings.p:
+        points = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
+    look = Bank(some_sets(bank.collection, some), bank.recipes, points)
     if len(some) == len(label):
         look.described = bank.described
-    look.take_spectra(FIXED)
     why = None
     for name in look.names:
         try:
@@ -319,25 +319,21 @@ def first_look(collection, bank, pairs, methods_of, settings, end=math.inf):
             why = error
     if not look.grams:
         raise why
-    if not look.grams:
-        return Progress({}, train, test, {})
     classes, index = np.unique(label[some], return_inverse=True)
     parts = (np.searchsorted(some, part) for part in (train, test))
     split = Split(look, index, *parts, settings, [], [], None, end)
     split.shared[True] = None, mean_of(look.grams.values()), {}
-    results = {}
-    codes = {}
-    for method in rows_of(split, methods_of, len(train)):
-        is_first = is_tried_first(method)
-        if not is_first and (method.reads, method.among) != ("gram", "sum"):
-            continue
-        if results and time.perf_counter() > end:
-            break
-        outcome = attempt(method, split, _fixed)
-        results[method.name], of_row = _record(outcome, split, classes, index)
-        results[method.name] = [results[method.name]]
-        codes |= of_row
-    return Progress(results, train, test, codes)
+    progress = Progress({}, train, test, {})
+    for method in rows_of(look, len(train), settings):
+        is_shown = (method.reads, method.among) == ("gram", "sum")
+        is_over = progress.results and time.perf_counter() > end
+        if (is_shown or is_tried_first(method)) and not is_over:
+            record, codes = _record(
+                attempt(method, split, fixed), split, classes, index
+            )
+            progress.results[method.name] = [record]
+            progress.codes.update(codes)
+    return progress
 
 
 def _evenly(part, label, share):
@@ -345,91 +341,3 @@ def _evenly(part, label, share):
     order = part[np.argsort(label[part], kind="stable")]
     number = max(2, math.ceil(share * len(part)))
     return np.sort(order[np.unique(np.linspace(0, len(part) - 1, number).astype(int))])
-
-
-@on_one_thread
-def _fixed(method, split):
-    """The Outcome of a method with the parameters USUAL."""
-    bank = split.bank
-    _, K, made = split.summed(True)
-    candidate = Whitened(K, split.label, USUAL_SHRINKAGE, made)
-    if is_tried_first(method):
-        rows = bank.features(method.reads, bank.uncentred[0])
-        candidate = first_tries.Features(rows)
-    parameters = {}
-    if method.predict is not tuning.nearest_predictions:
-        names = method.estimator.get_params().keys() & USUAL.keys()
-        parameters = {name: USUAL[name] for name in names}
-    return Outcome(method, *fitted_to(method, parameters, candidate, split))
-
-
-def codes_of(outcome):
-    """{name: array}: the codes of the test part of an Outcome, and atoms learned."""
-    coder = _coder(outcome.estimator)
-    if coder is None or outcome.method.name.startswith("nearest subspace"):
-        return {}
-    found = {f"codes_{slug(outcome.method.name)}": coder.transform(outcome.queries)}
-    if hasattr(coder, "steps"):
-        found[f"atoms_{slug(outcome.method.name)}"] = coder[-1].components_
-    return found
-
-
-def _coder(estimator):
-    """The part of a fitted estimator that gives codes, or None.
-
-    It is a Pipeline if the atoms were learned. Other transformers, as GGDA, give no
-    codes.
-    """
-    if not hasattr(estimator, "steps"):
-        return estimator if isinstance(estimator, estimators.CodingClassifier) else None
-    learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
-    return estimator[: learned[0] + 1] if learned else None
-
-
-def _reasons_of_wrong(outcome, label, train, test):
-    """What speaks for the wrong answers of a coding method, as of_class; or None."""
-    estimator = outcome.estimator
-    if not isinstance(estimator, estimators.CodingClassifier):
-        return None
-    wrong = np.flatnonzero(outcome.predicted != label[test])
-    if not len(wrong):
-        return {}
-    places = np.searchsorted(estimator.classes_, outcome.predicted[wrong])
-    shares = estimator.explain(outcome.queries[wrong])
-    found = of_class(shares, estimator.index_, places)
-    of_all = [[(int(train[i]), share) for i, share in one] for one in found]
-    return dict(zip(test[wrong].tolist(), of_all))
-
-
-def of_class(shares, index, places):
-    """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
-
-    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index
-    (N,): the classes of the labelled sets.
-    """
-    reasons = []
-    for indices, values, place in zip(*shares, places):
-        mine = (indices >= 0) & (index[indices] == place) & (values > 0)
-        pairs = zip(indices[mine].tolist(), values[mine].tolist())
-        reasons.append([*pairs][:BECAUSE])
-    return reasons
-
-
-def explained(names, reasons):
-    """What explains a set, in words: the labelled sets, and their shares."""
-    return "; ".join(f"{names[i]} {share:.2g}" for i, share in reasons)
-
-
-def labelled(name, label):
-    """The name of a set, with its label if that is not the folder in its name."""
-    return name if name.startswith(f"{label}/") else f"{name} ({label})"
-
-
-def shares_of(truth, predicted):
-    """In %: accuracy, its mean over the true classes, and the mean F1 over all."""
-    of_class = [np.mean(predicted[truth == c] == c) for c in np.unique(truth)]
-    return {
-        "accuracy": 100 * np.mean(predicted == truth),
-        "balanced": 100 * np.mean(of_class),
-        "f1": 100 * f1_score(truth, predicted, average="macro", zero_division=0),
-    }

@@ -6,6 +6,7 @@ set's scores decides.
 """
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -20,11 +21,6 @@ MOST_TO_CHOOSE = 1000
 MOST_TO_LEARN = 6000
 
 
-def all_frames(rows):
-    """Each frame as it is, (n, d)."""
-    return rows
-
-
 def mean_frame(rows):
     """The mean of the frames, (1, d)."""
     return rows.mean(axis=0, keepdims=True)
@@ -35,18 +31,12 @@ def moments(rows):
     return np.concatenate([rows.mean(axis=0), rows.std(axis=0)])[None]
 
 
-FEATURES = {"frames": all_frames, "mean": mean_frame, "moments": moments}
+FEATURES = {"frames": np.asarray, "mean": mean_frame, "moments": moments}
 
 
-class Features:
-    """A candidate of tuning.Search: the rows (n_i, d) of each set."""
-
-    def __init__(self, sets):
-        self.sets = sets
-
-    def parts(self, train, asked):
-        """The rows of the sets to learn from, and of those asked."""
-        return [[self.sets[i] for i in part] for part in (train, asked)]
+def few_features(kind, sets):
+    """At most MOST_FRAMES rows of FEATURES of each set."""
+    return [few_of([FEATURES[kind](rows)], np.inf)[0] for rows in sets]
 
 
 class FramesSVM(ClassifierMixin, BaseEstimator):
@@ -121,28 +111,54 @@ def best(scores):
     return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
+def by_each_C(C, K, y, answer, weights=None):
+    """{C: answer(machine)} of machines on the matrix K of a kernel, C ascending."""
+    least = 1 if weights is None else weights.min()
+    answers = {}
+    # a larger C changes nothing where no multiplier is at its bound
+    bounded = True
+    for c in sorted(C):
+        if bounded:
+            svm = SVC(kernel="precomputed", C=c).fit(K, y, weights)
+            bounded = np.abs(svm.dual_coef_).max() >= c * least
+            labels = answer(svm)
+        answers[c] = labels
+    return answers
+
+
+def kernel_predictions(C):
+    """predict for tuning.Search: labels by a machine on a Gram matrix for each C."""
+
+    def predict(K_dd, K_xd, y):
+        # checks would take a third of the time
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            answers = by_each_C(C, K_dd, y, lambda svm: svm.predict(K_xd))
+        return {(("C", c),): labels for c, labels in answers.items()}
+
+    return predict
+
+
 def predictions(C):
     """predict for tuning.Search: labels by FramesSVM for each C and scale."""
 
     def predict(sets, queries, y):
-        found = {}
+        labels = {}
         some = few_of(sets, MOST_TO_CHOOSE)
-        asked = few_of(queries, MOST_TO_CHOOSE)
-        of_row = np.repeat(y, list(map(len, some)))
+        tested = few_of(queries, MOST_TO_CHOOSE)
+        y_rows = np.repeat(y, list(map(len, some)))
         for scale in SCALES:
             rows, scaler, weights = scaled(sets, scale, MOST_TO_CHOOSE)
             gamma = scaled_gamma(rows)
             K = rbf_kernel(rows, gamma=gamma)
-            K_q = rbf_kernel(scaler.transform(np.concatenate(asked)), rows, gamma=gamma)
-            # a larger C changes nothing where no multiplier is at its bound
-            bounded = True
-            for c in sorted(C):
-                if bounded:
-                    svm = SVC(kernel="precomputed", C=c).fit(K, of_row, weights)
-                    scores = mean_of_each(svm.decision_function(K_q), asked)
-                    labels = svm.classes_[best(scores)]
-                    bounded = np.abs(svm.dual_coef_).max() >= c * weights.min()
-                found[("C", c), ("scale", scale)] = labels
-        return found
+            new = scaler.transform(np.concatenate(tested))
+            K_q = rbf_kernel(new, rows, gamma=gamma)
+
+            def answer(svm, K_q=K_q):
+                scores = mean_of_each(svm.decision_function(K_q), tested)
+                return svm.classes_[best(scores)]
+
+            for c, answers in by_each_C(C, K, y_rows, answer, weights).items():
+                labels[("C", c), ("scale", scale)] = answers
+        return labels
 
     return predict

@@ -11,19 +11,15 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
-from grassmann_classify.bank import (
-    MOST_BYTES,
-    Rows,
-    gram_of,
-    on_one_thread,
-)
+from grassmann_classify.bank import MOST_BYTES, Rows, bases_alone, gram_of, rank_of
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
 LAM = 0.03  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
-HOPELESS = 3  # standard errors behind, after which no further fold is asked
+HOPELESS = 3  # standard errors behind, after which no further fold is tried
 SATURATED = 0.99  # the tenth best accuracy, above which ranking tells little
 LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
 SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
@@ -74,40 +70,36 @@ class Ranking:
             if self.accuracy[candidate] >= np.mean(self._leader.get(family, [0])):
                 self._leader[family] = right
 
+    def order(self, linear):
+        """The candidates, best first; linear: those without a kernel."""
+        some = [c for c in self.accuracy if c.kernel is None or not linear]
+        return sorted(some, key=self.accuracy.get, reverse=True)
+
     def least(self, linear, within=WITHIN):
         """The accuracy within so many standard errors of the best."""
-        best = max(self._among(linear).values(), default=0)
+        best = max(map(self.accuracy.get, self.order(linear)), default=0)
         return below(best, self.n, within) - 1e-9
 
-    def _among(self, linear):
-        if not linear:
-            return self.accuracy
-        return {c: share for c, share in self.accuracy.items() if c.kernel is None}
-
     def summed(self, linear):
-        """The candidates within chance of the best, best first; linear: among these."""
-        of_all = self._among(linear)
+        """The candidates within chance of the best, best first."""
         least = self.least(linear)
-        some = [candidate for candidate, share in of_all.items() if share >= least]
-        return sorted(some, key=of_all.get, reverse=True)
+        return [c for c in self.order(linear) if self.accuracy[c] >= least]
 
     def best(self, allowed=lambda candidate: True):
         """The best linear candidate that is allowed, or of all if none is."""
-        of_all = self._among(linear=True)
-        return max([*filter(allowed, of_all)] or of_all, key=of_all.get)
+        order = self.order(linear=True)
+        return next(filter(allowed, order), order[0])
 
     def usual(self):
         """The p that is best for the nearest subspace, by the first recipe if it can be."""
-        of_p = [candidate for candidate in self.nearest if candidate.p]
         if not self.nearest:
             return self.best()
-        return max(of_p or self.nearest, key=self.nearest.get)
+        with_p = [candidate for candidate in self.nearest if candidate.p]
+        return max(with_p or self.nearest, key=self.nearest.get)
 
     def leading(self):
         """The recipes with the best linear candidates, at most LEADING."""
-        of_all = self._among(linear=True)
-        order = sorted(of_all, key=of_all.get, reverse=True)
-        return [*dict.fromkeys(c.recipe for c in order)][:LEADING]
+        return [*dict.fromkeys(c.recipe for c in self.order(linear=True))][:LEADING]
 
 
 def below(accuracy, n, within):
@@ -116,10 +108,10 @@ def below(accuracy, n, within):
     return accuracy - within * error
 
 
-def fill(bank, rankings, with_kernels, end=math.inf):
+def fill(bank, rankings, methods, end=math.inf):
     """Rank all candidates of a Bank, which keeps the matrices that a split sums.
 
-    with_kernels: Gaussian ones too. No recipe is begun after the time end but the
+    Gaussian ones too, if any of the methods reads them. No recipe is begun after the time end but the
     first. ValueError if there is no candidate.
     """
     began = time.perf_counter()
@@ -127,21 +119,18 @@ def fill(bank, rankings, with_kernels, end=math.inf):
         if bank.grams and time.perf_counter() > end:
             break
         try:
-            for grams in bank.linear(name):
-                _judge(bank, rankings, grams)
-                _forget(bank, rankings)
+            _rank(bank, bank.linear(name), rankings, rankings)
         except ValueError as error:
             bank.absent[name] = str(error)
     if not bank.grams:
         raise ValueError(next(iter(bank.absent.values())))
+    with_kernels = any(method.reads == "kernels" for method in methods)
     for name in bank.names if with_kernels else []:
         cheap = bank.is_cheap(name)
-        some = [one for one in rankings if cheap or name in one.leading()]
+        some = [ranking for ranking in rankings if cheap or name in ranking.leading()]
         if some and time.perf_counter() < end:
             try:
-                for grams in bank.gaussian(name):
-                    _judge(bank, some, grams)
-                    _forget(bank, rankings)
+                _rank(bank, bank.gaussian(name), some, rankings)
             except ValueError as error:
                 to_stderr(f"Gaussian candidates left out: {error}")
     _say(bank, rankings, began)
@@ -151,16 +140,17 @@ def _say(bank, rankings, began):
     """Say what was ranked since a time, and what is left out."""
     for name, why in bank.absent.items():
         to_stderr(f"recipe {name} left out: {why}")
-    summed = {c for one in rankings for k in (True, False) for c in one.summed(k)}
+    summed = {
+        c for ranking in rankings for k in (True, False) for c in ranking.summed(k)
+    }
     if not summed <= bank.grams.keys():
-        n = len(bank.collection.X)
         to_stderr(
-            f"{len(bank.grams)} matrices of {n} sets fit into "
+            f"{len(bank.grams)} matrices of {len(bank.collection.X)} sets fit into "
             f"{MOST_BYTES / 2**30:.2g} GiB: of {len(summed)} candidates within chance of "
             "the best, the first are summed"
         )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})
-    tenth = min(sorted(one.accuracy.values())[-10:][0] for one in rankings)
+    tenth = min(sorted(ranking.accuracy.values())[-10:][0] for ranking in rankings)
     if n_all > 10 and tenth > SATURATED:
         to_stderr(
             f"ten candidates are above {100 * SATURATED:g} % in cross-validation: it tells "
@@ -172,12 +162,15 @@ def _say(bank, rankings, began):
     )
 
 
-@on_one_thread
-def _judge(bank, rankings, grams):
-    for candidate, K in grams.items():
-        for ranking in rankings:
-            ranking.judge(candidate, K)
-    bank.grams |= grams
+def _rank(bank, made, some, rankings):
+    """Judge candidates by some rankings; keep the matrices that any ranking sums."""
+    for grams in made:
+        with threadpool_limits(limits=1, user_api="blas"):
+            for candidate, K in grams.items():
+                for ranking in some:
+                    ranking.judge(candidate, K)
+        bank.grams |= grams
+        _forget(bank, rankings)
 
 
 def _forget(bank, rankings):
@@ -195,24 +188,6 @@ def _forget(bank, rankings):
     bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
 
 
-class Points(Rows):
-    """The rows of sets, whose directions by recipes are kept while memory allows."""
-
-    def __init__(self, collection, recipes):
-        super().__init__(collection, recipes)
-        self._kept = {}
-
-    def directions(self, name, short=False):
-        """As Rows has them."""
-        if name not in self._kept:
-            made = super().directions(name, short)
-            kept = sum(A.nbytes for pair in [*self._kept.values(), made] for A in pair)
-            if kept > MOST_BYTES:
-                self._kept.clear()
-            self._kept[name] = made
-        return self._kept[name]
-
-
 @dataclass
 class InnerProduct:
     """The mean of the inner products of candidates, best first.
@@ -226,28 +201,32 @@ class InnerProduct:
     accuracies: list
 
     def points(self, collection):
-        """The Points of the sets of a Collection, with rows if a candidate needs them."""
-        points = Points(collection, self.recipes)
-        if all(c.kernel is None and points.is_base(c.recipe) for c in self.candidates):
-            points.collection = collection._replace(sets=None)
+        """The Rows of the sets of a Collection, with rows if a candidate needs them."""
+        points = Rows(collection, self.recipes)
+        by_directions = [
+            c.kernel is None and points.is_base(c.recipe) for c in self.candidates
+        ]
+        sets = None if all(by_directions) else collection.sets
+        spectra = collection.spectra or bases_alone(collection.X)
+        points.collection = collection._replace(sets=sets, spectra=spectra)
         return points
 
-    def gram(self, points):
-        """K (n, n) of what points() gave, with K(x, x) = 1."""
-        return self._mean(points)
+    def gram(self, *parts):
+        """K (n, n) of the points of sets, with K(x, x) = 1; or of new ones with them.
 
-    def cross(self, new, points):
-        """K (n_new, n) of new points with others."""
-        return self._mean(points, new)
-
-    def _mean(self, *parts):
-        # those of one recipe one after another: its directions are made once
-        order = sorted(self.candidates, key=lambda candidate: str(candidate.recipe))
+        parts: the Rows of sets, or of new sets and of others: (n_new, n). ValueError if a
+        new set has not the directions of a candidate.
+        """
         total = 0
-        for candidate in order:
-            of_parts = [points.points(candidate) for points in parts]
-            total = total + gram_of(candidate, *of_parts)
-        return total / len(order)
+        # those of one recipe one after another: its directions are made once
+        for candidate in sorted(self.candidates, key=lambda c: str(c.recipe)):
+            if len(parts) > 1 and candidate.kernel is None and candidate.p is not None:
+                if rank_of(parts[0].directions(candidate.recipe)[1]) < candidate.p:
+                    raise ValueError(
+                        f"a set must hold p = {candidate.p} independent frames"
+                    )
+            total = total + gram_of(candidate, *(A.points(candidate) for A in parts))
+        return total / len(self.candidates)
 
     @classmethod
     def of(cls, candidates, bank, ranking):
@@ -265,8 +244,10 @@ class InnerProduct:
     @property
     def words(self):
         """[(candidate in words, accuracy in %), ...]."""
-        pairs = zip(self.candidates, self.accuracies)
-        return [(candidate.words, 100 * share) for candidate, share in pairs]
+        return [
+            (candidate.words, 100 * share)
+            for candidate, share in zip(self.candidates, self.accuracies)
+        ]
 
 
 def mean_of(grams):
@@ -279,7 +260,7 @@ class Whitened:
     """A candidate of tuning.Search: K (n, n), whitened by the sets to learn from.
 
     shrinkage: that of discriminative.Whitening, None: not whitened; made {(shrinkage,
-    sets to learn from, sets asked): parts}, which candidates of one K share.
+    sets to learn from, sets to be told): parts}, which candidates of one K share.
     """
 
     def __init__(self, K, label, shrinkage, made):
@@ -288,23 +269,23 @@ class Whitened:
         self.shrinkage = shrinkage
         self.made = made
 
-    def parts(self, train, asked):
-        """K' of the sets to learn from, and of those asked with them."""
+    def parts(self, train, tested):
+        """K' of the sets to learn from, and of those to be told with them."""
+        key = self.shrinkage, train.tobytes(), tested.tobytes()
+        if key in self.made:
+            return self.made[key]
+        K_dd, K_xd = tuning.Gram(self.K).parts(train, tested)
         if self.shrinkage is None:
-            return tuning.Gram(self.K).parts(train, asked)
-        key = self.shrinkage, train.tobytes(), asked.tobytes()
-        if key not in self.made:
-            if len(self.made) * len(train) ** 2 > MOST_MADE:
-                self.made.clear()
-            self.made[key] = self._whitened(train, asked)
-        return self.made[key]
-
-    def _whitened(self, train, asked):
-        K_dd, K_xd = tuning.Gram(self.K).parts(train, asked)
+            return K_dd, K_xd
         with warnings.catch_warnings():  # one set of each class in a fold
             warnings.filterwarnings("ignore", "nothing is whitened")
             whitening = discriminative.Whitening(
                 K_dd, self.label[train], self.shrinkage
             )
-        norm2 = self.K.diagonal()[asked]
-        return whitening.K_dd, whitening.transform(K_xd, norm2)
+        if len(self.made) * len(train) ** 2 > MOST_MADE:
+            self.made.clear()
+        self.made[key] = (
+            whitening.K_dd,
+            whitening.transform(K_xd, self.K.diagonal()[tested]),
+        )
+        return self.made[key]

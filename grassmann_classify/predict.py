@@ -3,14 +3,7 @@
 import os
 from collections import Counter
 
-from grassmann_classify.answers import (
-    answers_of,
-    any_of,
-    kinds_of_scores,
-    possible_classes,
-)
 from grassmann_classify.building import look_at_new
-from grassmann_classify.evaluation import end_of
 from grassmann_classify.inputs import (
     choose_kernels,
     labelled_clips,
@@ -18,10 +11,10 @@ from grassmann_classify.inputs import (
     read,
     read_by,
 )
-from grassmann_classify.model import build_new, learn, more
+from grassmann_classify.learning import build_new, learn, more
+from grassmann_classify.model import answers_of, any_of, possible_classes
 from grassmann_classify.model_file import load, save
-from grassmann_classify.page import add_pictures, report_on, unusable
-from grassmann_classify.pictures import save_sheet_of_answers
+from grassmann_classify.page import Report, draw_answers, unusable
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
 from grassmann_sc import files, shared
@@ -29,7 +22,7 @@ from grassmann_sc import files, shared
 
 def predict(recipe, settings, paths, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
-    end = end_of(settings)
+    end = settings.end()
     check_save(paths.save)
     if paths.model:
         model = load(paths.model, name="--model")
@@ -58,7 +51,14 @@ def add(recipe, settings, paths, out):
     model = load(paths.model, name="--model")
     clips, *_ = labelled_clips(model.recipe, settings, paths)
     collection = build_new(model, clips, settings.strict)
-    label = _of_type(collection.label, model.labels.dtype)
+    label = collection.label
+    if model.labels.dtype.kind in "iuf":  # in names of folders and files they are text
+        try:
+            label = label.astype(model.labels.dtype)
+        except ValueError:
+            raise ValueError(
+                f"labels must be numbers, as those of the model are, got {label[0]!r:.60}"
+            ) from None
     before = len(model.labels)
     model = more(model, collection._replace(label=label), clips)
     say_failed(collection)
@@ -66,18 +66,6 @@ def add(recipe, settings, paths, out):
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell_who_answers(model, settings.coverage)
     save_model(paths.save, model)
-
-
-def _of_type(label, dtype):
-    """Labels, which are text in names of folders and files, as a model's numbers."""
-    if dtype.kind not in "iuf":
-        return label
-    try:
-        return label.astype(dtype)
-    except ValueError:
-        raise ValueError(
-            f"labels must be numbers, as those of the model are, got {label[0]!r:.60}"
-        ) from None
 
 
 def check_save(path):
@@ -104,27 +92,23 @@ def tell_who_answers(model, coverage):
             "its row does not code: no reasons, no p-values, nothing unlike all classes"
         )
     elif model.judged != len(model.labels):
-        tell(f"  {right_now(model)}")
+        right = model.left_out[0].argmax(axis=1) == model.estimator.index_
+        tell(
+            f"  of its {plural(len(right), 'set')} now, each coded over the others, "
+            f"{100 * right.mean():.1f} % are right"
+        )
     for text in words_of_noticed(model, coverage):
         tell(f"  {text}")
-
-
-def right_now(model):
-    """How many of its labelled sets a Model that codes answers rightly, in words."""
-    right = model.left_out[0].argmax(axis=1) == model.estimator.index_
-    n = len(right)
-    return (
-        f"of its {plural(n, 'set')} now, each coded over the others, "
-        f"{100 * right.mean():.1f} % are right"
-    )
 
 
 def words_of_noticed(model, coverage):
     """How often clips of these and of unknown classes are called unlike all, in words."""
     if not model.codes:
         return []
-    share = f"at most {100 * (1 - coverage):.3g} %"
-    words = f"of clips of these classes {share} are called {UNLIKE}"
+    words = (
+        f"of clips of these classes at most {100 * (1 - coverage):.3g} % are called "
+        f"{UNLIKE}"
+    )
     if len(model.classes) < 3:
         return [f"{words}; how many of an unknown class are, two classes cannot tell"]
     noticed = model.estimator.noticed(coverage, left_out=model.left_out)
@@ -139,74 +123,61 @@ def answer(settings, paths, out, model, new):
     collection = build_new(model, new, settings.strict)
     answers = answers_of(model, collection)
     possible = possible_classes(answers, settings.coverage)
-    write_rows(out, "predictions.csv", *_table(model, answers, possible))
+    because = [""] * len(possible) if answers.because is None else answers.because
+    each = [*zip(answers.names, answers.labels, possible, because)]
+    write_answers(out, model, answers, each)
     tell_who_answers(model, settings.coverage)
     pairs = zip(answers.labels.tolist(), possible)
     counts = Counter(label for label, words in pairs if words != UNLIKE)
     for label in sorted(counts, key=shared.natural_order):
         tell(f"  {label}: {plural(counts[label], 'clip')}")
-    notes = [*_notes(model, possible, settings.coverage)]
+    every_class = any_of(model.classes)
+    notes = []
+    n_unlike = possible.count(UNLIKE)
+    if n_unlike:
+        notes.append(f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here")
+    n_any = possible.count(every_class)
+    if n_any:
+        clips = "every clip" if n_any == len(possible) else plural(n_any, "clip")
+        notes.append(
+            f"for {clips} no class can be ruled out at {100 * settings.coverage:.3g} %"
+        )
     for text in notes:
         tell(f"  {text}")
-    sheets = {}
+    report = Report(out, paths, paths.new, "labels of new clips")
     if paths.pictures:
-        shown = model, new, collection, answers, possible
-        sheets = save_sheet_of_answers(out, paths, *shown)
-    report = report_on(paths, paths.new, "labels of new clips")
+        draw_answers(report, model, new, collection, answers, possible)
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     report.section("Answers")
     report.text(*words_of_noticed(model, settings.coverage), *notes)
-    report.table(Table(*_shown(model, answers, possible)))
-    report.table(unusable(answers.failed, len(new)))
-    add_pictures(report, out, sheets=sheets)
-    report.save(out)
-    say_failed(collection._replace(unusable=answers.failed))
-
-
-def _notes(model, possible, coverage):
-    """What to say of all answers together."""
-    n_unlike = possible.count(UNLIKE)
-    if n_unlike:
-        yield f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here"
-    n_any = possible.count(any_of(model.classes))
-    if n_any:
-        clips = "every clip" if n_any == len(possible) else plural(n_any, "clip")
-        yield f"for {clips} no class can be ruled out at {100 * coverage:.3g} %"
-
-
-def _shown(model, answers, possible):
-    """(Header, rows) of the page, where no cell says what is said of all clips at once."""
-    because = [""] * len(possible) if answers.because is None else answers.because
+    # no cell says what is said of all clips at once
     rows = [
         [
             name,
             "" if words == UNLIKE else label,
-            "" if words == any_of(model.classes) else words,
-            reasons,
+            "" if words == every_class else words,
+            why,
         ]
-        for name, label, words, reasons in zip(
-            answers.names, answers.labels, possible, because
-        )
+        for name, label, words, why in each
     ]
-    return ["clip", "label", "possible", "because"], rows
+    report.table(Table(["clip", "label", "possible", "because"], rows))
+    report.table(unusable(answers.failed, len(new)))
+    report.save()
+    say_failed(collection._replace(unusable=answers.failed))
 
 
-def _table(model, answers, possible):
-    """(Header, rows) of predictions.csv."""
-    kind = kinds_of_scores(model)
+def write_answers(out, model, answers, each):
+    """predictions.csv; each: [(clip, label, possible classes, reasons), ...]."""
+    kind = "probability" if hasattr(model.estimator, "predict_proba") else "score"
     scores = [f"{kind} {label}" for label in answers.classes]
     header = ["clip", "label", *scores, "possible", "because"]
     header += ["method", "chosen", "failed"]
     how = [model.method, model.chosen]
-    because = [""] * len(possible) if answers.because is None else answers.because
-    rows = []
-    for i, scores in enumerate(answers.scores.tolist()):
-        numbers = [f"{score:.4g}" for score in scores]
-        label = answers.labels[i]
-        rows.append(
-            [answers.names[i], label, *numbers, possible[i], because[i], *how, ""]
-        )
-    empty = [""] * (len(header) - 4)
-    rows += [[name, *empty, *how, why] for name, why in answers.failed.items()]
-    return header, rows
+    rows = [
+        [name, label, *(f"{score:.4g}" for score in scores), words, why, *how, ""]
+        for (name, label, words, why), scores in zip(each, answers.scores.tolist())
+    ]
+    for name, why in answers.failed.items():
+        rows.append([name, *[""] * (len(header) - 4), *how, why])
+    write_rows(out, "predictions.csv", header, rows)

@@ -9,7 +9,6 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
@@ -25,14 +24,16 @@ from grassmann_classify.inner_product import (
     Whitened,
     mean_of,
 )
-from grassmann_classify.settings import USUAL_P
-from grassmann_classify.words import ROWS, all_in_words, meant, plural, printable, short
+from grassmann_classify.words import all_in_words, plural, printable
 from grassmann_sc import estimators, shared, tuning
 
+USUAL_P = 3  # of rows on subspaces of one dimension, where none is chosen
+USUAL = {"lam": 0.03, "n_neighbors": 10, "C": 10.0}  # of the rows of a first look
+USUAL_SHRINKAGE = 0.1
 EACH = 8  # candidates, at most, of rows that choose one of those that are summed
 # penalties of the ridge classifier on codes of unit variance
 RIDGE = [0.1, 1, 10, 100, 1000]
-# reads: the input that a method takes. "gram", "kernels": Gram matrices, of linear
+# reads: the input that a method takes "gram", "kernels": Gram matrices, of linear
 # candidates, or of Gaussian ones too, or {(kernel, number): matrix} that a function
 # gives: predict of tuning.Search takes their blocks. among: "sum", their inner product;
 # "each", the candidates that are summed, one by one; "usual": the first recipe's p that
@@ -53,8 +54,8 @@ TRIED_FIRST = {  # the features of what a user would try first, by the names of 
 def tried_first(settings):
     """The Methods that a user would try first."""
     for name, kind in TRIED_FIRST.items():
-        predict = first_tries.predictions(settings.C)
-        yield Method(name, kind, estimator_of(name), {}, predict)
+        machines = first_tries.predictions(settings.C)
+        yield Method(name, kind, estimator_of(name), {}, machines)
 
 
 def is_tried_first(method):
@@ -80,15 +81,15 @@ def most_telling(shares):
     return max(among, key=lambda name: round(float(np.nanmean(shares[name])), 12))
 
 
-def methods(n_train, smallest, settings):
+def methods(smallest, settings):
     """The Methods of the paper and those they are compared with.
 
-    n_train: the number of training sets; smallest: the least number of training sets in
-    a fold; settings: grassmann_classify.Settings.
+    smallest: the least number of training sets in a fold; settings:
+    grassmann_classify.Settings.
     """
     sparse = tuning.sparse_predictions(settings.lam)
     local = tuning.local_predictions(settings.neighbors)
-    support = svm_predictions(settings.C)
+    support = first_tries.kernel_predictions(settings.C)
     nearest = tuning.nearest_predictions
     for name, reads, predict, among in (
         ("nearest subspace", "gram", nearest, "usual"),
@@ -168,81 +169,19 @@ ESTIMATORS = {  # of the rows, not fitted, before anything is chosen
 }
 
 
-def estimator_of(name, known=ESTIMATORS):
-    """A new estimator of the row of this name, or ValueError."""
-    key = re.sub(rf" \d+(?={LEARNED}$)", "", name)
-    if key not in known:
-        raise ValueError(f"there is no row {name!r}; the rows are: {'; '.join(known)}")
-    return clone(known[key])
-
-
-def slug(name):
-    """The name in lower case with _ for all that is no letter or digit, for files."""
-    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
-
-
-def asked_for(name, first_words):
-    """Does a row begin with one of these, by its short name?
-
-    By its full name where no row has a short name that begins so. If none are asked for,
-    all rows are.
-    """
-    return first_words is None or any(
-        begins(short(name), first)
-        or (
-            begins(name, first)
-            and not any(begins(one, first) for one, _ in ROWS.values())
-        )
-        for first in first_words
-    )
-
-
-def begins(name, first):
-    """Does a name begin with these words?"""
-    return f"{slug(name)}_".startswith(f"{slug(first)}_")
-
-
-def check_asked(first_words, names):
-    """ValueError unless a row of these names begins with each of the words."""
-    for first in first_words or []:
-        if not any(asked_for(name, [first]) for name in names):
-            known = [short(name).lower() for name in names]
-            known += [re.split("[ :,]", one)[0] for one in known]
-            raise ValueError(
-                f"--methods must hold the first words of rows, got {first!r}"
-                f"{meant(first.lower(), known)}; the rows are: "
-                f"{'; '.join(map(short, names))}"
-            )
-
-
-def svm_predictions(C):
-    """predict for tuning.Search: labels by a support vector machine for each C."""
-
-    def predict(K_dd, K_xd, y):
-        found = {}
-        # a larger C changes nothing where no multiplier is at its bound
-        bounded = True
-        for c in sorted(C):
-            if bounded:
-                svm = SVC(kernel="precomputed", C=c)
-                with config_context(assume_finite=True, skip_parameter_validation=True):
-                    # checks would take a third of the time
-                    labels = svm.fit(K_dd, y).predict(K_xd)
-                bounded = np.abs(svm.dual_coef_).max() >= c
-            found[("C", c),] = labels
-        return found
-
-    return predict
+def estimator_of(name, estimators=ESTIMATORS):
+    """A new estimator of the row of this name."""
+    return clone(estimators[re.sub(rf" \d+(?={LEARNED}$)", "", name)])
 
 
 # ------------------------------------------------------------------------- on a split
 
 
-# A method on a split. estimator: fitted; queries: what it was given of the test part;
+# A method on a split. estimator: fitted; queries: what it was asked of the test part;
 # predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
-# score: the share that is right in cross-validation; failed: why there is none of
-# these, or None; warned: the warnings of candidates; shares (n,): how often each set was
-# right in cross-validation, NaN if it was not asked; inner: the InnerProduct, or None.
+# score: the share that is right in cross-validation; failed: why none of the others is
+# there, or None; warned: the warnings of candidates; shares (n,): how often each set was
+# right in cross-validation, NaN if it was in no fold; inner: the InnerProduct, or None.
 Outcome = namedtuple(
     "Outcome",
     "method estimator queries predicted chosen left_out score failed seconds warned "
@@ -268,16 +207,9 @@ class Split:
     once: list
     ranking: Ranking
     end: float = math.inf
-    most: int | None = None
     shrinkage: tuple = SHRINKAGE
     # {linear: (InnerProduct, K (n, n), made of Whitened)}
     shared: dict = field(default_factory=dict)
-
-    @property
-    def seconds(self):
-        """What is left of the time; None where it is not bounded."""
-        left = self.end - time.perf_counter()
-        return None if left == math.inf else max(0.0, left)
 
     @property
     def smallest(self):
@@ -288,18 +220,15 @@ class Split:
         """(InnerProduct, its K, made of Whitened), linear or of Gaussian ones too."""
         if linear not in self.shared:
             grams = self.bank.grams
-            some = [c for c in self.ranking.summed(linear) if c in grams][: self.most]
+            some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
             self.shared[linear] = inner, mean_of([grams[c] for c in some]), {}
         return self.shared[linear]
 
 
 def attempt(method, split, run=None):
-    """The Outcome of a method, or why it failed, with its seconds.
-
-    run(method, split): _searched, or what else makes it.
-    """
-    run = run or _searched
+    """The Outcome of a method by run(method, split), None: searched; or why it failed."""
+    run = run or searched
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -316,7 +245,7 @@ def attempt(method, split, run=None):
 
 
 @on_one_thread
-def _searched(method, split):
+def searched(method, split):
     """The Outcome of the best candidate of a method, fitted.
 
     Candidates that the whole training part or a query cannot have are left out.
@@ -331,7 +260,9 @@ def _searched(method, split):
     )
     fitted = None
     while fitted is None:
-        choice = search.choose(candidates, seconds=split.seconds)
+        left = max(0.0, split.end - time.perf_counter())
+        seconds = None if left == math.inf else left
+        choice = search.choose(candidates, seconds=seconds)
         try:
             parameters = dict(choice.parameters)
             fitted = fitted_to(method, parameters, candidates[choice.gram], split)
@@ -341,8 +272,7 @@ def _searched(method, split):
     if inner is not None:
         chosen = inner.described | chosen
     elif method.reads in ("gram", "kernels"):
-        candidate = Candidate(**chosen)
-        inner = InnerProduct.of([candidate], split.bank, split.ranking)
+        inner = InnerProduct.of([Candidate(**chosen)], split.bank, split.ranking)
     return Outcome(
         method,
         *fitted,
@@ -354,16 +284,31 @@ def _searched(method, split):
     )
 
 
+@on_one_thread
+def fixed(method, split):
+    """The Outcome of a method of a first look, with the parameters USUAL."""
+    _, K, made = split.summed(True)
+    candidate = Whitened(K, split.label, USUAL_SHRINKAGE, made)
+    if is_tried_first(method):
+        name = uncentred(split.bank)[0]
+        candidate = Sets(features(split.bank, method.reads, name))
+    parameters = {}
+    if method.predict is not tuning.nearest_predictions:
+        names = method.estimator.get_params().keys() & USUAL.keys()
+        parameters = {name: USUAL[name] for name in names}
+    return Outcome(method, *fitted_to(method, parameters, candidate, split))
+
+
 def _candidates(method, split):
     """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
     bank = split.bank
     ranking = split.ranking
     if is_tried_first(method):
-        names = bank.uncentred
+        names = uncentred(bank)
         if method.reads == "frames":  # whose machines take seconds
             names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]
         return {
-            (("recipe", name),): first_tries.Features(bank.features(method.reads, name))
+            (("recipe", name),): Sets(features(bank, method.reads, name))
             for name in names
         }, None
     if callable(method.reads):
@@ -380,13 +325,30 @@ def _candidates(method, split):
     if method.among == "each":
         some = ranking.summed(method.reads == "gram")
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
-    return {tuple(c.point.items()): bank.grams[c] for c in some}, None
+    return {tuple(c.point.items()): tuning.Gram(bank.grams[c]) for c in some}, None
+
+
+def uncentred(bank):
+    """Names of the recipes of a Bank that leave a set its mean; all if none does."""
+    recipes = bank.recipes
+    names = [
+        name for name in bank.names if not (recipes[name] and recipes[name].center)
+    ]
+    return names or bank.names
+
+
+def features(bank, kind, name):
+    """A few rows of each set of a Bank by a recipe, of first_tries.FEATURES."""
+    key = kind, name
+    if key not in bank.made:
+        bank.made[key] = first_tries.few_features(kind, bank.sets(name))
+    return bank.made[key]
 
 
 def _point(name):
     """{parameter: value} of the name of a candidate, with what it has."""
-    found = {key.rpartition("__")[2]: value for key, value in name}
-    return {key: value for key, value in found.items() if value is not None}
+    point = {key.rpartition("__")[2]: value for key, value in name}
+    return {key: value for key, value in point.items() if value is not None}
 
 
 def _left_out(choice):
@@ -394,17 +356,15 @@ def _left_out(choice):
     by_reason = {}
     for name, why in choice.left_out.items():
         by_reason.setdefault(why, []).append(_point(name).items())
-    found = {}
+    left_out = {}
     for why, (first, *others) in by_reason.items():
         common = dict(item for item in first if all(item in point for point in others))
-        found[all_in_words(common) or plural(len(others) + 1, "candidate")] = why
-    return found
+        left_out[all_in_words(common) or plural(len(others) + 1, "candidate")] = why
+    return left_out
 
 
 def fitted_to(method, parameters, candidate, split):
     """(Estimator, queries, their labels) of a candidate and parameters."""
-    if not hasattr(candidate, "parts"):
-        candidate = tuning.Gram(candidate)
     *made, labelled, queries = candidate.parts(split.train, split.test)
     estimator = clone(*made) if made else clone(method.estimator)
     if "n_neighbors" in parameters:
@@ -412,43 +372,46 @@ def fitted_to(method, parameters, candidate, split):
         parameters = parameters | {"n_neighbors": n_neighbors}
     estimator.set_params(**parameters)
     estimator.fit(labelled, split.label[split.train])
-    predicted = split.label[:0]
-    if len(split.test):
-        predicted = estimator.predict(queries)
+    predicted = estimator.predict(queries) if len(split.test) else split.label[:0]
     return estimator, queries, predicted
 
 
-class Fits:
-    """A candidate of tuning.Search: an estimator that learns from sets.
+class Sets:
+    """A candidate of tuning.Search: arrays of all sets, behind an estimator if it has one.
 
     made: {training sets: what estimators made of these}, for all points of a grid.
     """
 
-    def __init__(self, estimator, sets, made):
-        self.estimator = estimator
+    def __init__(self, sets, estimator=None, made=None):
         self.sets = sets
+        self.estimator = estimator
         self.made = made
 
-    def parts(self, train, asked):
-        """The estimator, the sets to learn from and the sets asked."""
-        training = train.tobytes()
+    def parts(self, train, tested):
+        """The estimator, the sets to learn from and those to be all_in_words."""
+        parts = [
+            self.sets[part]
+            if isinstance(self.sets, np.ndarray)
+            else [self.sets[i] for i in part]
+            for part in (train, tested)
+        ]
+        if self.estimator is None:
+            return parts
         # all points of the grid take one fold before the next: forget the last fold
-        if training not in self.made:
+        if train.tobytes() not in self.made:
             self.made.clear()
         estimator = clone(self.estimator)
-        estimator.made = self.made.setdefault(training, {})
-        if isinstance(self.sets, np.ndarray):
-            return estimator, self.sets[train], self.sets[asked]
-        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
+        estimator.made = self.made.setdefault(train.tobytes(), {})
+        return [estimator, *parts]
 
 
 def fit_and_predict(estimator, sets, queries, y):
-    """predict for tuning.Search: labels by the estimator of Fits."""
+    """predict for tuning.Search: labels by the estimator of Sets."""
     return {(): estimator.fit(sets, y).predict(queries)}
 
 
 def _grid(method, split):
-    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
+    """{(*other parameters, first parameter): Sets} of the points of a method's grid.
 
     By the recipe of the best linear candidate, and its p where the grid has none.
     """
@@ -456,25 +419,22 @@ def _grid(method, split):
     best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
     recipe = [] if best.recipe is None else [("recipe", best.recipe)]
     grid = method.grid
-    sets = bank.videos
+    # what is read, and what estimators made of it, by p
+    read = {None: (bank.videos, {})}
     if method.reads == "sets":
-        sets = bank.sets(best.recipe)
+        read = {None: (bank.sets(best.recipe), {})}
     elif method.reads == "subspaces":
         grid = {"p": [best.p or USUAL_P], **grid}
         U, _ = bank.directions(best.recipe)
-        of_p = {p: (np.ascontiguousarray(U[:, :, :p]), {}) for p in grid["p"]}
-    made = {}
-    found = {}
+        read = {p: (np.ascontiguousarray(U[:, :, :p]), {}) for p in grid["p"]}
+    candidates = {}
     for values in itertools.product(*grid.values()):
-        first, *others = zip(grid, values)
-        name = (*recipe, *others, first)
         point = dict(zip(grid, values))
-        if method.reads == "subspaces":
-            p = point.pop("p")
-            sets, made = of_p[p]
-            if sets.shape[2] < p:
-                found[name] = tuning.Absent(f"a set has rank {sets.shape[2]}")
-                continue
-        estimator = clone(method.estimator).set_params(**point)
-        found[name] = Fits(estimator, sets, made)
-    return found
+        first, *others = point.items()
+        p = point.pop("p") if method.reads == "subspaces" else None
+        sets, made = read[p]
+        candidate = Sets(sets, clone(method.estimator).set_params(**point), made)
+        if p is not None and sets.shape[2] < p:
+            candidate = tuning.Absent(f"a set has rank {sets.shape[2]}")
+        candidates[(*recipe, *others, first)] = candidate
+    return candidates

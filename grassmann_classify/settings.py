@@ -5,6 +5,7 @@ Needs the standard library alone, so that --help does not wait for slow imports.
 
 import math
 import numbers
+import time
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -165,6 +166,12 @@ class Settings:
                 f"{', '.join(self.__dataclass_fields__)}, got {name!r}"
             )
         super().__setattr__(name, check_value(value, name, RULES[name]))
+
+    def end(self):
+        """The time.perf_counter() at which the seconds from now are over."""
+        return time.perf_counter() + (
+            math.inf if self.seconds is None else self.seconds
+        )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Splits of sets into training and test parts, of a file, by groups, at random; folds."""
 
 import csv
-import re
 import warnings
 from collections import Counter, namedtuple
 
@@ -13,10 +12,16 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
-from grassmann_classify.words import clip_names, first_of, plural, printable, to_stderr
+from grassmann_classify.words import (
+    FORMULA,
+    clip_names,
+    first_of,
+    plural,
+    printable,
+    to_stderr,
+)
 from grassmann_sc import shared, tuning
 
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 N_FOLDS = 5
 MOST_REPEATS = 5
 # cross-validation on fewer sets is repeated, at most MOST_REPEATS times

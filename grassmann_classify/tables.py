@@ -1,17 +1,18 @@
 """Tables for the terminal and the page: accuracies, what was chosen, and chance."""
 
 import csv
-import io
+import re
 from collections import Counter, namedtuple
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 
 from grassmann_classify.rows import most_telling
-from grassmann_classify.splits import FORMULA
-from grassmann_classify.words import TERMS, in_words, meaning, plural, short
+from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural, short
 from grassmann_sc import shared
 
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
 FEWEST_SPLITS = 5  # no p-values with fewer
 ROUNDING = 1e-12  # differences of shares below it are rounding errors
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
@@ -27,12 +28,12 @@ def successes(splits):
 
 def all_answers(label, pairs, splits):
     """True and predicted labels of all test parts on which a method succeeded."""
-    truth = [label[:0]]
-    predicted = [label[:0]]
-    for split, (_, test) in zip(splits, pairs):
-        if split["failed"] is None:
-            truth.append(label[test])
-            predicted.append(split["predicted"])
+    done = [
+        (label[test], split["predicted"])
+        for split, (_, test) in zip(splits, pairs)
+        if split["failed"] is None
+    ]
+    truth, predicted = zip((label[:0], label[:0]), *done)
     return np.concatenate(truth), np.concatenate(predicted)
 
 
@@ -85,7 +86,8 @@ def accuracies(results, columns, comparison):
         cells.append("" if behind is None else f"{behind:.1f}")
         if p_values:
             cells.append(f"{p_values[name]:.3f}" if name in p_values else "")
-        cells.append(_digits([split["seconds"] for split in done]))
+        seconds = np.mean([split["seconds"] for split in done or splits])
+        cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
         if not done:
             cells = ["failed", *[""] * (len(cells) - 1)]
         rows.append([short(name), *cells])
@@ -144,21 +146,11 @@ def summed(results):
 
 def notes_of(results):
     """What else there is to say of rows: failures, what was left out, warnings."""
-    notes = []
-    for name, splits in results.items():
-        done = successes(splits)
-        lines = ["of a first look, nothing searched"] * ("look" in splits[0])
-        failed = Counter(split["failed"] for split in splits if split["failed"])
-        for why, count in failed.items():
-            lines.append(f"failed{_of_splits(count, splits)}: {why}")
-        notes += [f"{short(name)}: {line}" for line in [*lines, *_notes(done)]]
-    return notes
-
-
-def _digits(seconds):
-    """The mean of durations, in hundredths below ten seconds."""
-    mean = np.mean(seconds) if seconds else 0
-    return f"{mean:.2f}" if mean < 10 else f"{mean:.0f}"
+    return [
+        f"{short(name)}: {line}"
+        for name, splits in results.items()
+        for line in _notes(splits)
+    ]
 
 
 def _mean(shares):
@@ -193,25 +185,28 @@ def _most_often(done):
     return ", ".join(words)
 
 
-def _notes(done):
-    """Notes on a row: candidates left out, and warnings."""
-    left_out = Counter(name for split in done for name in split["left_out"])
-    for name, count in left_out.items():
-        why = next(
-            split["left_out"][name] for split in done if name in split["left_out"]
-        )
-        yield f"{name} left out{_of_splits(count, done)}: {why}"
+def _notes(splits):
+    """Notes on a row: failures, candidates left out, and warnings."""
+    if "look" in splits[0]:
+        yield "of a first look, nothing searched"
+    failed = Counter(split["failed"] for split in splits if split["failed"])
+    for why, count in failed.items():
+        yield f"failed{_in_splits(count, splits)}: {why}"
+    done = successes(splits)
+    left_out = {}
+    for split in done:
+        for name, why in split["left_out"].items():
+            left_out.setdefault(name, []).append(why)
+    for name, reasons in left_out.items():
+        yield f"{name} left out{_in_splits(len(reasons), done)}: {reasons[0]}"
     warned = Counter(text for split in done for text in split["warned"])
     for text, count in warned.most_common(1):
-        others = (
-            f", and {plural(len(warned) - 1, 'other warning')}"
-            if len(warned) > 1
-            else ""
-        )
-        yield f"warned{_of_splits(count, done)}: {text}{others}"
+        others = f", and {plural(len(warned) - 1, 'other warning')}"
+        others *= len(warned) > 1
+        yield f"warned{_in_splits(count, done)}: {text}{others}"
 
 
-def _of_splits(count, done):
+def _in_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
@@ -254,9 +249,14 @@ def compared(results, pairs):
     p_values = holm(
         np.array([corrected_t_test(lost, ratio, n_test) for lost in behind.values()])
     )
-    test = (
-        f"{_name_of_test(pairs)}; Holm's correction over {plural(len(behind), 'row')}"
-    )
+    tested = np.concatenate([test for _, test in pairs])
+    test = f"corrected resampled t-test over {len(pairs)} splits"
+    if len(np.unique(tested)) == len(tested):
+        test = (
+            f"paired t-test over {len(pairs)} parts left out in turn, its variance "
+            "corrected for the training sets that they share"
+        )
+    test += f"; Holm's correction over {plural(len(behind), 'row')}"
     return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
 
 
@@ -296,29 +296,16 @@ def holm(p_values):
     return rising.clip(max=1)[order.argsort()]
 
 
-def _name_of_test(pairs):
-    """The name of the test that suits these splits into (train, test)."""
-    tested = np.concatenate([test for _, test in pairs])
-    if len(np.unique(tested)) == len(tested):
-        return (
-            f"paired t-test over {len(pairs)} parts left out in turn, its variance corrected "
-            "for the training sets that they share"
-        )
-    return f"corrected resampled t-test over {len(pairs)} splits"
-
-
 def write_rows(out, name, header, rows):
     """Write a CSV file into a results.Results; gives its path."""
-    lines = [_line([_as_text(value) for value in row]) for row in [header, *rows]]
+    lines = []
+    # the writer ends lines by \r\n, else \r in a cell would have no quotes
+    writer = csv.writer(SimpleNamespace(write=lines.append))
+    writer.writerows(map(_as_text, row) for row in [header, *rows])
+    content = "".join(f"{line[:-2]}\n" for line in lines)
     # names of files may hold bytes that are no text
-    content = "".join(lines).encode("utf-8", "replace")
+    content = content.encode("utf-8", "replace")
     return out.write(name, lambda file: file.write(content))
-
-
-def _line(row):
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(row)  # else \r has no quotes
-    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _as_text(value):
@@ -326,12 +313,5 @@ def _as_text(value):
     if not isinstance(value, str):
         return value
     value = value.replace("\0", r"\x00")  # which csv of Python 3.10 refuses
-    return f"'{value}" if FORMULA.match(value) and not _is_number(value) else value
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    is_formula = FORMULA.match(value) and not NUMBER.fullmatch(value)
+    return f"'{value}" if is_formula else value

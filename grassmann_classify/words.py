@@ -15,7 +15,9 @@ from contextlib import contextmanager
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 MOST_NAMED = 5  # clips, or sizes, in a message
+BECAUSE = 3  # sets named as what explains another
 
 
 def printable(text, but="\n"):
@@ -246,6 +248,45 @@ def short(name):
     return _row(name)[0]
 
 
+def slug(name):
+    """The name in lower case with _ for all that is no letter or digit, for files."""
+    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def is_named(name, first_words):
+    """Does a row begin with one of these, by its short name?
+
+    By its full name where no row has a short name that begins so. If there are none,
+    all rows do.
+    """
+    return first_words is None or any(
+        begins(short(name), first)
+        or (
+            begins(name, first)
+            and not any(begins(other, first) for other, _ in ROWS.values())
+        )
+        for first in first_words
+    )
+
+
+def begins(name, first):
+    """Does a name begin with these words?"""
+    return f"{slug(name)}_".startswith(f"{slug(first)}_")
+
+
+def check_methods(first_words, names):
+    """ValueError unless a row of these names begins with each of the words."""
+    for first in first_words or []:
+        if not any(is_named(name, [first]) for name in names):
+            likely = [short(name).lower() for name in names]
+            likely += [re.split("[ :,]", name)[0] for name in likely]
+            raise ValueError(
+                f"--methods must hold the first words of rows, got {first!r}"
+                f"{meant(first.lower(), likely)}; the rows are: "
+                f"{'; '.join(map(short, names))}"
+            )
+
+
 def meaning(name):
     """What a row does, in a line; "" if it is none of ours."""
     return _row(name)[1]
@@ -284,6 +325,30 @@ def all_in_words(chosen):
     return ", ".join(
         in_words(name, value) for name, value in chosen.items() if value is not None
     )
+
+
+def reasons_for(shares, index, places):
+    """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
+
+    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index
+    (N,): the classes of the labelled sets.
+    """
+    reasons = []
+    for indices, values, place in zip(*shares, places):
+        mine = (indices >= 0) & (index[indices] == place) & (values > 0)
+        pairs = zip(indices[mine].tolist(), values[mine].tolist())
+        reasons.append([*pairs][:BECAUSE])
+    return reasons
+
+
+def explained(names, reasons):
+    """What explains a set, in words: the labelled sets, and their shares."""
+    return "; ".join(f"{names[i]} {share:.2g}" for i, share in reasons)
+
+
+def labelled(name, label):
+    """The name of a set, with its label if that is not the folder in its name."""
+    return name if name.startswith(f"{label}/") else f"{name} ({label})"
 
 
 def clip_names(names, clip):

@@ -12,19 +12,12 @@ import pytest
 import grassmann_sc as core
 from grassmann_classify import Recipe, Settings, fit, load, predict
 from grassmann_classify.__main__ import main
-from grassmann_classify.answers import Answers, possible_classes
 from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection
-from grassmann_classify.evaluation import (
-    BECAUSE,
-    explained,
-    labelled,
-    of_class,
-    run_splits,
-)
-from grassmann_classify.model import build_new, clips_of
-from grassmann_classify.rows import methods
-from grassmann_classify.words import UNLIKE
+from grassmann_classify.evaluation import run_splits
+from grassmann_classify.learning import build_new, clips_of
+from grassmann_classify.model import Answers, possible_classes
+from grassmann_classify.words import BECAUSE, UNLIKE, explained, labelled, reasons_for
 from grassmann_sc import calibration, discriminative, estimators
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -142,7 +135,7 @@ def test_reasons_are_the_largest_positive_shares_of_the_class(coding, rule):
     by_hand = shares_of(model.transform(X[18:]), K_dd, K_xd, index, rule)
     numbers = set()
     for c in range(3):
-        found = of_class(model.explain(X[18:]), index, np.full(12, c))
+        found = reasons_for(model.explain(X[18:]), index, np.full(12, c))
         assert len(found) == 12
         for i, reasons in enumerate(found):
             mine = {
@@ -167,12 +160,12 @@ def test_no_share_of_nothing_and_none_against_is_a_reason():
         np.array([[2, 0, 1], [1, -1, -1], [0, 1, 2]]),
         np.array([[0.5, 0.0, -0.2], [0.3, 0.0, 0.0], [1e-300, 1e-301, -1e-300]]),
     )
-    found = of_class(shares, np.zeros(3, int), [0, 0, 0])
+    found = reasons_for(shares, np.zeros(3, int), [0, 0, 0])
     assert found == [[(2, 0.5)], [(1, 0.3)], [(0, 1e-300), (1, 1e-301)]]
-    assert of_class(shares, np.ones(3, int), [0, 0, 0]) == [[], [], []]
+    assert reasons_for(shares, np.ones(3, int), [0, 0, 0]) == [[], [], []]
     # index -1 is not the last set
     filled = core.Shares(np.array([[-1, -1]]), np.array([[0.7, 0.6]]))
-    assert of_class(filled, np.zeros(3, int), [0]) == [[]]
+    assert reasons_for(filled, np.zeros(3, int), [0]) == [[]]
 
 
 def test_words_are_those_of_the_names_and_two_digits():
@@ -310,7 +303,7 @@ def test_reasons_of_wrong_answers_are_training_sets_of_the_class_that_was_answer
     halves = order[:20], order[20:]
     pairs = [halves, halves[::-1]]
     inputs = Bank(collection)
-    *_, done = run_splits(collection, inputs, pairs, methods, settings)
+    *_, done = run_splits(inputs, pairs, settings)
     for k, (train, test) in enumerate(pairs):
         for name, splits in done.results.items():
             split = splits[k]

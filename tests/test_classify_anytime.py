@@ -17,7 +17,7 @@ import pytest
 from docs.sources import ROOT
 from grassmann_classify import evaluation
 from grassmann_classify.__main__ import main
-from grassmann_classify.model import fit
+from grassmann_classify.learning import fit
 from grassmann_classify.recipes import shortened
 from grassmann_classify.settings import Settings
 
@@ -168,9 +168,9 @@ def test_rows_of_the_first_split_are_kept_beside_a_first_look(
     monkeypatch.setattr(
         evaluation,
         "records_of",
-        lambda work, i, names, end: [
+        lambda work, i, methods: [
             row
-            for row in (searched(work, i, names, end) if i == 0 else [])
+            for row in (searched(work, i, methods) if i == 0 else [])
             if row[0].startswith(("frames", "gSC"))
         ],
     )

@@ -5,7 +5,6 @@ import pytest
 
 from grassmann_classify import evaluation, inner_product
 from grassmann_classify.bank import FEW, Bank, Candidate, gram_of
-from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate, first_look
@@ -18,6 +17,7 @@ from grassmann_classify.inner_product import (
     mean_of,
 )
 from grassmann_classify.recipes import base_of, recipes_of
+from grassmann_classify.rows import methods
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_sc import tuning
 
@@ -79,14 +79,14 @@ def test_the_sum_of_points_is_the_mean_of_matrices():
     points = inner.points(bank.collection)
     K = mean_of([made[candidate] for candidate in some])
     np.testing.assert_allclose(inner.gram(points), K, atol=2e-6)
-    np.testing.assert_allclose(inner.cross(points, points), K, atol=2e-6)
+    np.testing.assert_allclose(inner.gram(points, points), K, atol=2e-6)
     assert [share for _, share in inner.words] == [100.0] * len(some)
 
 
 def test_candidates_within_a_standard_error_of_the_best_are_summed():
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], True)
+    fill(bank, [ranking], [*methods(0, Settings())])
     for linear in (True, False):
         by_hand = {}
         for candidate, K in candidates_of(bank_of()).items():
@@ -136,7 +136,7 @@ def test_labels_of_sets_that_are_not_learned_change_nothing():
     chosen = []
     for label in (LABEL, other):
         bank = bank_of(label=label)
-        rows = evaluate(bank, label, None, *PARTS, every_method(bank), Settings())
+        rows = evaluate(bank, label, None, PARTS, Settings())
         chosen.append([(row.chosen, row.predicted.tolist()) for row in rows])
     assert chosen[0] == chosen[1] and len(chosen[0]) == 12
     K = mean_of(bank_of().grams.values() or candidates_of(bank_of()).values())
@@ -157,7 +157,7 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
     monkeypatch.setattr(inner_product, "MOST_BYTES", 3 * 4 * 36**2)
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], True)
+    fill(bank, [ranking], [*methods(0, Settings())])
     assert len(bank.grams) == 3
     best = max(ranking.accuracy.values())
     assert best in {ranking.accuracy[candidate] for candidate in bank.grams}
@@ -170,7 +170,7 @@ def test_gaussian_candidates_are_of_the_leading_recipes_where_they_take_long(
     monkeypatch.setattr("grassmann_classify.bank.CHEAP", 0)
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], True)
+    fill(bank, [ranking], [*methods(0, Settings())])
     in_kernels = {c.recipe for c in ranking.accuracy if c.kernel is not None}
     assert in_kernels == {*ranking.leading()} and len(in_kernels) == 2
 
@@ -182,7 +182,7 @@ def test_what_a_split_sums_is_kept_whatever_recipes_lead_in_others(monkeypatch):
     leading = [["plain"], ["stack 4"]]
     for ranking, names in zip(rankings, leading):
         ranking.leading = lambda names=names: names
-    fill(bank, rankings, True)
+    fill(bank, rankings, [*methods(0, Settings())])
     for ranking in rankings:
         for linear in (True, False):
             assert bank.grams.keys() >= {*ranking.summed(linear)}
@@ -206,7 +206,7 @@ def test_settings_narrow_the_bank(asked, points):
 def test_rows_that_need_a_dimension_have_one_where_spectra_alone_are_asked_for():
     bank = bank_of(spectrum=[0.25])
     settings = Settings(methods=["nearest", "dcc"], spectrum=[0.25])
-    rows = [*evaluate(bank, LABEL, None, *PARTS, every_method(bank), settings)]
+    rows = [*evaluate(bank, LABEL, None, PARTS, settings)]
     assert [row.failed for row in rows] == [None] * 3
     assert rows[0].chosen == {"recipe": "plain", "spectrum": 0.25}
     assert rows[-1].method.name == "DCC" and rows[-1].chosen["p"] >= 1
@@ -215,7 +215,7 @@ def test_rows_that_need_a_dimension_have_one_where_spectra_alone_are_asked_for()
 def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
     bank = bank_of()
     bank.recipes = recipes_of(PLAIN, (5,), [24], ["raw"], [False], [1, 30])
-    fill(bank, [ranking_of(bank)], True)
+    fill(bank, [ranking_of(bank)], [*methods(0, Settings())])
     assert bank.names == ["plain"] and list(bank.absent) == ["stack 30"]
     assert "recipe stack 30 left out: n_blocks must" in capsys.readouterr().err
 
@@ -223,7 +223,7 @@ def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
 def test_rows_on_single_candidates_take_those_that_are_summed():
     bank = bank_of()
     settings = Settings(methods=["nearest", "gda"], baselines=True)
-    rows = [*evaluate(bank, LABEL, None, *PARTS, every_method(bank), settings)]
+    rows = [*evaluate(bank, LABEL, None, PARTS, settings)]
     usual = rows[0]
     gda = rows[-1]
     assert usual.method.name == "nearest subspace" and gda.failed is None
@@ -237,7 +237,7 @@ def test_rows_on_single_candidates_take_those_that_are_summed():
 def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
     monkeypatch.setattr(evaluation, "LOOK", 18)
     bank = bank_of(noise=0.2)
-    look = first_look(bank.collection, bank, [PARTS], every_method(bank), Settings())
+    look = first_look(bank, [PARTS], Settings())
     assert [*map(len, (look.train, look.test))] == [12, 6]
     for part, whole in zip((look.train, look.test), PARTS):
         assert {*part} <= {*whole} and np.bincount(LABEL[part]).tolist() == [

@@ -1,6 +1,7 @@
 """The commands check and cluster: suspect labels, clips that are there twice, clusters."""
 
 import csv
+import math
 import re
 
 import numpy as np
@@ -18,9 +19,9 @@ from grassmann_classify.check import (
 )
 from grassmann_classify.clips import Clip
 from grassmann_classify.cluster import clusters_of
-from grassmann_classify.evaluation import of_class
 from grassmann_classify.finding import MARK
 from grassmann_classify.settings import Recipe, Settings
+from grassmann_classify.words import reasons_for
 from grassmann_sc.estimators import SubspaceClustering
 
 N_FRAMES = 10
@@ -198,7 +199,7 @@ def test_sets_kept_together_do_not_explain_each_other(tmp_path):
     collection = collection_of(sets, wrong, group=group)
     settings = Settings(kernels=False, lam=[0.1], p=[3])
     inputs = Bank(collection, settings=settings)
-    found = suspects_among(collection, inputs, settings)
+    found = suspects_among(inputs, settings, math.inf)
     first = found.order[:3]
     assert set(first) == set(every[(label == 0) & (group == 1)])
     assert (found.suspected[first] == 0).all()
@@ -332,8 +333,8 @@ def test_what_speaks_for_a_class_is_of_it_positive_and_the_largest():
         np.array([[0.9, 0.5, 0.4, 0.3, -0.1], [0.6, 0.2, -0.3, 0, 0]]),
     )
     index = np.array([0, 1, 0, 1, 0])
-    assert of_class(shares, index, [0, 1]) == [
+    assert reasons_for(shares, index, [0, 1]) == [
         [(4, 0.9), (0, 0.5), (2, 0.4)],
         [(1, 0.6), (3, 0.2)],
     ]
-    assert of_class(shares, index, [1, 0]) == [[(1, 0.3)], []]
+    assert reasons_for(shares, index, [1, 0]) == [[(1, 0.3)], []]

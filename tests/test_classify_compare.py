@@ -3,12 +3,14 @@
 import csv
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+import grassmann_sc as core
 from grassmann_classify import compare, evaluation, inputs, rows, tables
 from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import load_npz
@@ -17,10 +19,10 @@ from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Collection
 from grassmann_classify.evaluation import evaluate, shares_of
+from grassmann_classify.first_tries import kernel_predictions
 from grassmann_classify.options import parse, split
-from grassmann_classify.pictures import save_picture_of_wrong_clips
+from grassmann_classify.page import draw_results
 from grassmann_classify.results import Results, save_predictions, save_results
-from grassmann_classify.rows import methods, svm_predictions
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
 from grassmann_classify.tables import compared, natural_classes
@@ -154,10 +156,10 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         sets[test] = 9 * sets[test][::-1]
         collection = Collection(X, list(sets), None, label, None, ())
         inputs = Bank(collection, None, Settings([2]))
-        outcomes = evaluate(inputs, label, group, train, test, methods, Settings([2]))
+        outcomes = evaluate(inputs, label, group, (train, test), Settings([2]))
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
-    assert all(chosen[0][1:])
+    assert all(chosen[0][4:])
     of_train = None if group is None else group[train]
     for first, second in folds(label[train], of_train, 0):
         assert sorted([*first, *second]) == list(range(15))
@@ -171,7 +173,7 @@ def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
     X = np.repeat(3 * np.eye(3, 8), 20, axis=0) + noise * rng.standard_normal((60, 8))
     K = X @ X.T
     C = [100.0, 0.01, 1.0]
-    found = svm_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
+    found = kernel_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
     assert list(found) == [(("C", c),) for c in sorted(C)]
     for c in C:
         alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
@@ -528,28 +530,6 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
     assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
     for row in found["methods"].values():
         assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
-
-
-def test_a_method_that_failed_everywhere_is_not_the_best():
-    """The picture of wrong answers is that of a method which has some."""
-    failed = {"accuracy": np.nan, "failed": "disk full", "predicted": None}
-    wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
-    for one in (failed, wrong):
-        one["reasons"] = None
-    collection = SimpleNamespace(
-        names=["a", "b"], label=np.array(["ape", "bee"]), clip=np.arange(2)
-    )
-    titles = []
-
-    def save(name, title, plot, rows, note):
-        titles.append(title)
-
-    results = {"dcc": [failed], "gda": [wrong]}
-    made = [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in "ab"]
-    save_picture_of_wrong_clips(
-        save, "data", collection, made, [([1], [0])], results, None
-    )
-    assert titles == ["gda, data\n1 clip with a wrong answer, 1 of 1 answer"]
 
 
 def test_classes_are_in_natural_order():
@@ -950,27 +930,60 @@ def test_no_label_of_the_test_part_reaches_a_method(tmp_path, sets, options, row
     assert again == first
 
 
+class Sheets:
+    """In place of a Report: the sheets and the names of other pictures."""
+
+    paths = SimpleNamespace(data=Path("data.npz"))
+
+    def __init__(self):
+        self.sheets = {}
+        self.drawn = []
+
+    def draw(self, name, *_, **__):
+        self.drawn.append(name)
+
+    def sheet(self, name, title, rows, note):
+        self.sheets[name] = title, [row[0][1].split("\n") for row in rows]
+
+
+def sheets_of(label, pairs, results):
+    names = [f"{c}/{i}" for i, c in enumerate(label)]
+    clips = [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in names]
+    label = np.array(label)
+    n = np.arange(len(label))
+    X = core.random_subspaces(len(label), 6, 2, rng=0)
+    collection = Collection(X, None, names, label, None, (), n)
+    report = Sheets()
+    codes = {"train": np.array(pairs[-1][0]), "test": np.array(pairs[-1][1])}
+    draw_results(report, None, collection, clips, pairs, results, codes)
+    return report
+
+
+def answers_of(accuracy, *answers):
+    """A split with answers, or without, where it failed."""
+    return {
+        "accuracy": accuracy,
+        "failed": None if answers else "disk full",
+        "predicted": np.array(answers) if answers else None,
+        "reasons": None,
+        "chosen": {},
+    }
+
+
 def test_the_clip_that_was_wrong_most_often_comes_first():
     """With its most frequent answer."""
-    collection = SimpleNamespace(
-        names=["a/1", "a/2", "b/1"], label=np.array([*"aab"]), clip=np.arange(3)
-    )
     answers = [["b", "c"], ["a", "b"], ["a", "b"], ["b", "a"]]  # of the first two clips
-    found = [
-        {"accuracy": 50.0, "failed": None, "predicted": np.array(one), "reasons": None}
-        for one in answers
-    ]
-    shown = []
-    save_picture_of_wrong_clips(
-        lambda *given, note: shown.append(given),
-        "data",
-        collection,
-        [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in collection.names],
-        [([2], [0, 1])] * 4,
-        {"row": found},
-        None,
-    )
-    ((_, title, _, rows),) = shown
-    words = [row[0][1].split("\n") for row in rows]
-    assert words == [["a, not b", "3 times", "2"], ["a, not b", "2 times", "1"]]
+    row = [answers_of(50.0, *two) for two in answers]
+    report = sheets_of([*"aab"], [([2], [0, 1])] * 4, {"row": row})
+    title, words = report.sheets["wrong"]
+    assert words == [["a, not b", "3 times", "1"], ["a, not b", "2 times", "0"]]
     assert "2 clips with a wrong answer, 5 of 8 answers" in title
+
+
+def test_a_method_that_failed_everywhere_is_not_the_best():
+    """The picture of wrong answers is that of a method which has some."""
+    results = {"dcc": [answers_of(np.nan)], "gda": [answers_of(0.0, "bee")]}
+    report = sheets_of(["ape", "bee"], [([1], [0])], results)
+    title, _ = report.sheets["wrong"]
+    assert title == "gda, data\n1 clip with a wrong answer, 1 of 1 answer"
+    assert "confusion_gda" in report.drawn and "confusion_dcc" not in report.drawn

@@ -11,7 +11,6 @@ from grassmann_classify.first_tries import (
     FEATURES,
     MOST_FRAMES,
     SCALES,
-    Features,
     FramesSVM,
     few_of,
     predictions,
@@ -91,13 +90,6 @@ def test_features_are_all_frames_their_mean_and_their_mean_and_standard_deviatio
         np.testing.assert_allclose(
             FEATURES["moments"](rows), [mean + deviation], rtol=1e-12, atol=1e-15
         )
-
-
-def test_a_candidate_gives_the_rows_of_the_sets_that_it_is_asked_for():
-    sets, _ = clips(9)
-    learn, ask = Features(sets).parts(np.array([4, 0, 7]), np.array([8, 2]))
-    assert [*map(id, learn)] == [id(sets[i]) for i in (4, 0, 7)]
-    assert [*map(id, ask)] == [id(sets[i]) for i in (8, 2)]
 
 
 # ------------------------------------------------------------------------- the machine

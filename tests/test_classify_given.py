@@ -149,10 +149,10 @@ def test_a_model_of_frames_answers_no_bases(here):
 
 def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     bases, label = bases_of_two_classes()
-    for i, (basis, of_class) in enumerate(zip(bases, label)):
-        (here / "data" / of_class).mkdir(parents=True, exist_ok=True)
+    for i, (basis, reasons_for) in enumerate(zip(bases, label)):
+        (here / "data" / reasons_for).mkdir(parents=True, exist_ok=True)
         several = basis if i > 1 else np.stack([basis, basis])
-        np.savez(here / "data" / of_class / f"{i}.npz", bases=several)
+        np.savez(here / "data" / reasons_for / f"{i}.npz", bases=several)
     clips = with_bases(find_clips(here / "data"))
     assert [len(clip.sources) for clip in clips] == [2] + 9 * [1] + [2] + 9 * [1]
     np.testing.assert_array_equal(clips[0].sources[1].columns, bases[0])

@@ -17,17 +17,14 @@ from PIL import Image
 import grassmann_sc as core
 from grassmann_classify import add, fit, load, predict, save
 from grassmann_classify.__main__ import main
-from grassmann_classify.answers import answers_of, possible_classes
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method, is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import inputs_for
-from grassmann_classify.model import (
-    PARAMETERS,
-    build_new,
-)
+from grassmann_classify.learning import build_new
+from grassmann_classify.model import PARAMETERS, answers_of, possible_classes
 from grassmann_classify.options import parse
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_classify.words import all_in_words
@@ -224,7 +221,7 @@ def test_every_row_that_can_be_chosen_is_tried_here():
         )
     )
     inputs.videos = [np.zeros((12, 16, 16))] * 3
-    every = [*every_method(inputs)(24, 18, settings_of("gsc"))]
+    every = [*every_method(inputs, 18, settings_of("gsc"))]
     assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
     for row in every:  # a file keeps what a grid chooses
         chosen = {key.rpartition("__")[2] for key in row.grid}
@@ -253,9 +250,7 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     settings = settings_of(name, p=[2])
     inputs = inputs_for(collection, recipe, settings)
     model = fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
-    rows = evaluate(
-        inputs, labels, None, train, train + 1, every_method(inputs), settings
-    )
+    rows = evaluate(inputs, labels, None, (train, train + 1), settings)
     outcome = next(row for row in rows if row.method.name == model.method)
     assert all_in_words(outcome.chosen) == model.chosen
     found = predict(model, sets[1::2])
@@ -466,7 +461,7 @@ def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
     tmp_path, monkeypatch, label, rule
 ):
     """By every way into a file."""
-    monkeypatch.setattr("grassmann_classify.model.build_all", None)
+    monkeypatch.setattr("grassmann_classify.learning.build_all", None)
     labels = ["a", label, "b"]
     with pytest.raises(
         (TypeError, ValueError), match=f"^labels must be numbers but .*{rule}"
@@ -519,7 +514,7 @@ def test_numbers_that_an_array_would_alter_are_no_labels_of_a_file(
 def test_what_a_model_is_asked_to_learn_from_is_checked_first(
     monkeypatch, arguments, message
 ):
-    monkeypatch.setattr("grassmann_classify.model.build_all", None)
+    monkeypatch.setattr("grassmann_classify.learning.build_all", None)
     with pytest.raises((TypeError, ValueError), match=message):
         fit(**{"sets": [np.eye(3)] * 3, "labels": [0, 1, 0], **arguments})
 
@@ -575,7 +570,7 @@ FORGED = [
     ("parameters", {"lam": [0.1]}),
     ("parameters", None),
     ("frame", 3),
-    ("recipe", {"p": 3}),
+    ("recipe", {"q": 3}),
     ("recipe", "os:system"),
     ("reader", {"reads": "sets", "inner": None, "kernel": None}),
     ("reader", []),

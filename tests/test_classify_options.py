@@ -558,7 +558,7 @@ def test_the_names_of_rows_are_those_that_there_are(kernels, atoms):
     videos = [rows.reshape(-1, 8, 8) for rows in collection.sets]
     inputs = Bank(collection, videos=videos)
     asked = Settings(kernels=kernels, atoms=atoms, baselines=True)
-    there = [row.name for row in every_method(inputs)(6, 4, asked)]
+    there = [row.name for row in every_method(inputs, 4, asked)]
     assert len({*there}) == len(there)
     assert sorted(names_of_rows(asked)) == sorted(there)
 

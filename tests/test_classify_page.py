@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +14,11 @@ from PIL import Image
 
 from grassmann_classify.__main__ import main
 from grassmann_classify.clips import Clip, films_of, strip
-from grassmann_classify.page import SHOWN, Report, animated, still
+from grassmann_classify.page import SHOWN, Report, animated, webp
 from grassmann_classify.results import Results
-from grassmann_classify.rows import slug
+from grassmann_classify.settings import Paths
 from grassmann_classify.tables import Table
-from grassmann_classify.words import meaning, short
+from grassmann_classify.words import meaning, short, slug
 from grassmann_sc import plots
 
 FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
@@ -210,7 +211,7 @@ def test_a_noisy_clip_of_any_size_moves_in_twenty_thousand_bytes():
     assert (image.n_frames, image.size) == (12, (48, 64))
     image.seek(6)
     assert np.mean(image.convert("L")) == pytest.approx(120, abs=6)
-    middle = Image.open(io.BytesIO(still(calm))).convert("L")
+    middle = Image.open(io.BytesIO(webp(calm[6:7]))).convert("L")
     assert np.mean(middle) == pytest.approx(120, abs=6)
 
 
@@ -252,19 +253,24 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     assert "no picture clusters: disk full" in capsys.readouterr().err
 
 
+def report_in(out, what, command="command --of mine", data="data"):
+    """A Report into results.Results."""
+    return Report(out, Paths(command=command, dpi=30), Path(data), what)
+
+
 def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
-    report = Report("many", "command --of mine")
     rows = [[i] for i in range(2 * SHOWN)]
-    report.table(Table(["number"], rows, "Many", ["A note."], numbers=1, best=1))
-    (tmp_path / "map.pdf").write_bytes(b"%PDF")
-    report.picture(tmp_path / "map.pdf", "All sets")
     with Results(tmp_path / "out") as out:
-        report.save(out)
+        report = report_in(out, "many")
+        report.table(Table(["number"], rows, "Many", ["A note."], numbers=1, best=1))
+        out.write("map.pdf", lambda file: file.write(b"%PDF"))
+        report.save()
     page = Page(tmp_path / "out" / "report.html")
     assert page.texts["h2"][0] == "Many" and "A note." in page.texts["p"]
     assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
-    assert "All sets: map.pdf" in page.texts["p"] and not page.pictures
+    assert "All sets as points in the plane: map.pdf" in page.texts["p"]
+    assert not page.pictures
 
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\""
@@ -273,26 +279,28 @@ HOSTILE = "<script>alert('x')</script> & \"quotes\""
 def test_whatever_a_page_is_told_is_text(tmp_path):
     """In title, headings, paragraphs, cells, the command and what pictures are called."""
     with Results(tmp_path / "out") as out:
-        report = Report(HOSTILE, HOSTILE)
+        report = report_in(out, HOSTILE, HOSTILE, HOSTILE.replace("/", "|"))
         report.section(HOSTILE)
         report.text(HOSTILE)
         report.table(Table([HOSTILE], [[HOSTILE]], HOSTILE, [HOSTILE], best=0))
-        picture = out.write("map.png", lambda file: file.write(b"\x89PNG"))
-        report.picture(picture, HOSTILE)
-        report.picture(picture.with_suffix(".pdf"), HOSTILE)
-        report.save(out)
+        for kind in ("png", "pdf"):
+            name = f"{kind} {HOSTILE.replace('/', '|')}.{kind}"
+            out.write(name, lambda file: file.write(b"\x89PNG"))
+        report.save()
     path = tmp_path / "out" / "report.html"
     text = path.read_text(encoding="utf-8")
-    assert "<script" not in text and text.count("&lt;script&gt;") == 11
+    assert "<script" not in text and text.count("&lt;script&gt;") == 14
     page = Page(path)
-    assert page.texts["title"] == page.texts["h1"] == page.texts["pre"] == [HOSTILE]
+    title = f"{HOSTILE.replace('/', '|')}: {HOSTILE}"
+    assert page.texts["title"] == page.texts["h1"] == [title]
+    assert page.texts["pre"] == [HOSTILE]
     assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
     assert page.texts["h2"][1] == HOSTILE and page.rows == [[HOSTILE], [HOSTILE]]
-    assert page.texts["p"][1:3] == [HOSTILE, f"{HOSTILE}: map.pdf"]
+    assert page.texts["p"][1] == HOSTILE and len(page.pictures) == 1
 
 
-def test_each_reason_has_a_line_and_names_end_one_at_their_marks(tmp_path):
-    report = Report("a", "b")
+def test_each_reason_has_a_line_and_names_end_one_at_their_marks():
+    report = report_in(None, "a")
     report.table(Table(["because"], [["run/take_1.avi 0.5; a<b/2 0.2"]]))
     (table,) = report.parts
     reasons = "run/<wbr>take_<wbr>1.avi 0.5<br>a&lt;b/<wbr>2 0.2"

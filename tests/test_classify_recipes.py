@@ -8,13 +8,12 @@ from sklearn.svm import SVC
 
 from grassmann_classify import first_tries, fit, load, predict, recipes, save
 from grassmann_classify.bank import Bank
-from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import choice_of
 from grassmann_classify.options import parse, split
-from grassmann_classify.rows import methods
+from grassmann_classify.rows import uncentred
 from grassmann_classify.settings import Recipe, Settings
 
 PLAIN = Recipe(24, fewer=True)
@@ -146,7 +145,7 @@ def test_descriptors_that_cannot_be_candidates_are_errors(
 
 
 def outcomes(inputs, label, train, test, settings=GSC):
-    rows = evaluate(inputs, label, None, train, test, methods, settings)
+    rows = evaluate(inputs, label, None, (train, test), settings)
     return {row.method.name: row for row in rows}
 
 
@@ -253,17 +252,10 @@ def test_features_are_frames_their_mean_and_their_deviation():
 def test_rows_on_means_take_no_recipe_that_is_centred():
     sets, label = turning()
     inputs = inputs_of_turning(sets, label)
-    assert inputs.uncentred == ["plain", "stack 4", "half a clip"]
+    assert uncentred(inputs) == ["plain", "stack 4", "half a clip"]
     settings = Settings(methods=["mean", "frames"], C=[1.0])
-    rows = evaluate(
-        inputs,
-        label,
-        None,
-        np.arange(20),
-        np.arange(20, 32),
-        every_method(inputs),
-        settings,
-    )
+    parts = np.arange(20), np.arange(20, 32)
+    rows = evaluate(inputs, label, None, parts, settings)
     for row in rows:
         assert row.failed is None
-        assert row.chosen.get("recipe", "plain") in inputs.uncentred
+        assert row.chosen.get("recipe", "plain") in uncentred(inputs)

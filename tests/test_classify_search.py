@@ -13,9 +13,9 @@ from grassmann_classify.bank import Bank
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import evaluate, run_splits, shares_of
 from grassmann_classify.rows import (
-    Fits,
     Method,
     Nearest,
+    Sets,
 )
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, kept_together
@@ -45,14 +45,14 @@ def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
 def inputs_of(sets, label):
     p = min(map(len, sets))
     X = subspaces.from_sets(sets, min(p, 3))
-    return Bank(Collection(X, sets, None, label, None, ()))
+    names = [f"{i}" for i in range(len(sets))]
+    return Bank(Collection(X, sets, names, label, None, (), np.arange(len(sets))))
 
 
 def outcomes(inputs, label, *methods, settings=SETTINGS):
-    def methods_of(n_train, smallest, settings):
-        yield from methods
-
-    found = evaluate(inputs, label, None, TRAIN, TEST, methods_of, settings)
+    found = evaluate(
+        inputs, label, None, (TRAIN, TEST), settings, methods_of=lambda *_: methods
+    )
     return {outcome.method.name: outcome for outcome in found}
 
 
@@ -147,7 +147,7 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
     found = outcomes(inputs_of(sets, label), label, row)["row"]
     assert found.failed is None and asked.count(True) > asked.count(False) > 1
     made = {}
-    fits = Fits(Shares(), sets, made)
+    fits = Sets(sets, Shares(), made)
     for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):
         fits.parts(fit, fit)[0].made["sets"] = fit
         assert len(made) == 1
@@ -188,9 +188,11 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     inputs = inputs_of(sets, label)
     absent = tuning.Absent("beyond the rank of set 7")
 
+    K = core.projection_kernel(inputs.collection.X[:, :, :1])
+
     def some(inputs, train, recipe):
         return {
-            (("share", 0.5),): core.projection_kernel(inputs.collection.X[:, :, :1]),
+            (("share", 0.5),): tuning.Gram(K),
             (("share", 0.9),): absent,
         }
 
@@ -329,7 +331,7 @@ def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeyp
     nearest = method("gram", Nearest(), predict=tuning.nearest_predictions)
     pairs = [(TRAIN, TEST), (TEST, TRAIN), (TRAIN, TEST)]
     methods_of = lambda *_: [nearest]  # noqa: E731
-    for done in run_splits(inputs.collection, inputs, pairs, methods_of, SETTINGS):
+    for done in run_splits(inputs, pairs, SETTINGS, methods_of=methods_of):
         assert {len(found) for found in done.results.values()} == {now[0] / 30 + 1}
         now[0] += 30
     said = capsys.readouterr().err.splitlines()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from grassmann_classify import evaluation
+from grassmann_classify.bank import Bank
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, clip_names
-from grassmann_classify.model import inputs_for
-from grassmann_classify.rows import methods
+from grassmann_classify.inputs import inputs_for
 from grassmann_classify.settings import Paths, Recipe, Settings
 from grassmann_classify.splits import (
     folds,
@@ -128,7 +128,7 @@ def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match)
     with pytest.raises(ValueError, match=match):
         tuning.check_splits(splits, 4)
     with pytest.raises(ValueError, match=match):
-        next(evaluation.run_splits(runs(4, 1), None, splits, None, None))
+        next(evaluation.run_splits(Bank(runs(4, 1)), splits, Settings()))
     match = (
         match.replace("splits", "folds")
         .replace("train", "fit")
@@ -261,8 +261,6 @@ def test_more_neighbours_than_clips_to_train_are_all_of_them():
     settings = Settings(methods=["glc"], kernels=False, p=[1], neighbors=[40])
     inputs = inputs_for(collection, Recipe(1), settings)
     parts = np.arange(8), np.arange(8, 12)
-    rows = evaluation.evaluate(
-        inputs, collection.label, None, *parts, methods, settings
-    )
+    rows = evaluation.evaluate(inputs, collection.label, None, parts, settings)
     (row, *_) = [row for row in rows if row.method.name.startswith("gLC")]
     assert row.failed is None and row.estimator.n_neighbors == 8

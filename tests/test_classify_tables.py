@@ -17,7 +17,6 @@ from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import shares_of
 from grassmann_classify.results import Results, save_results
-from grassmann_classify.rows import asked_for, check_asked
 from grassmann_classify.tables import (
     Table,
     accuracies,
@@ -31,7 +30,14 @@ from grassmann_classify.tables import (
     natural_classes,
     notes_of,
 )
-from grassmann_classify.words import ROWS, TERMS, meaning, short
+from grassmann_classify.words import (
+    ROWS,
+    TERMS,
+    check_methods,
+    is_named,
+    meaning,
+    short,
+)
 
 # --------------------------------------------------------------------------- shares
 
@@ -520,7 +526,7 @@ def test_every_row_has_a_short_name_of_its_own_and_a_line_that_says_what_it_is()
     assert len({short(name) for name in names}) == len(names)
     for name in names:
         assert len(short(name)) <= 22 and 10 < len(meaning(name)) <= 80
-        assert asked_for(name, [short(name)]) and asked_for(name, [name])
+        assert is_named(name, [short(name)]) and is_named(name, [name])
     assert short("mine") == "mine" and meaning("mine") == ""
 
 
@@ -535,7 +541,7 @@ def test_words_take_the_rows_that_the_table_shows_so():
         "kernel": [one for one in map(short, ROWS) if one.startswith("kernel:")],
         "SVM": ["subspaces: SVM", "kernel: SVM"],
     }.items():
-        assert [short(one) for one in names if asked_for(one, [words])] == found
+        assert [short(one) for one in names if is_named(one, [words])] == found
 
 
 def test_a_misspelt_row_is_told_of_the_one_that_was_meant():
@@ -543,9 +549,9 @@ def test_a_misspelt_row_is_told_of_the_one_that_was_meant():
         with pytest.raises(
             ValueError, match=rf"'{word}' \(did you mean {hint}\?\); th"
         ):
-            check_asked([word], [*ROWS])
+            check_methods([word], [*ROWS])
     with pytest.raises(ValueError, match="'fly'; the rows are: frames: SVM; mean"):
-        check_asked(["fly"], [*ROWS])
+        check_methods(["fly"], [*ROWS])
 
 
 def test_the_legend_explains_the_rows_of_the_table_and_no_others():

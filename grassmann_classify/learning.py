@@ -1,0 +1,296 @@
+"""Learn from labelled sets, answer others, and learn more: fit, predict and add."""
+
+import hashlib
+from dataclasses import replace
+from itertools import chain, count
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip, pictures_of, some_sets
+from grassmann_classify.evaluation import evaluate, say_if_over
+from grassmann_classify.inputs import inputs_for, read_by, recipes_for
+from grassmann_classify.model import (
+    Model,
+    answers_of,
+    check_model,
+    everything,
+    parameters_of,
+    reader_of,
+)
+from grassmann_classify.rows import is_coding, most_telling
+from grassmann_classify.settings import READY_MADE, Recipe, Settings
+from grassmann_classify.splits import check_classes, say_kept_together
+from grassmann_classify.words import (
+    all_in_words,
+    clip_names,
+    first_of,
+    short,
+    to_stderr,
+)
+from grassmann_sc import files, shared, tuning
+
+
+def fit(sets, labels, groups=None, *, recipe=None, settings=None):
+    """The Model learned from n sets of frames with labels (n,).
+
+    sets: arrays (n_frames, height, width) or (n_frames, d).
+    labels: numbers, strings or bools, all of one type, of two classes or more; answers
+    are of that type. groups (n,): any hashables; sets of one group stay together in
+    cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
+    command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
+    candidate parameters. The best row that codes answers, others only if methods name
+    them.
+    """
+    fixed = recipe is not None
+    recipe = recipe if fixed else Recipe()
+    settings = Settings() if settings is None else settings
+    for name, value, kind in (
+        ("recipe", recipe, Recipe),
+        ("settings", settings, Settings),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+    shared.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    check_classes(labels)
+    clips = clips_of("set", sets, labels, groups)
+    if fixed:
+        settings = replace(
+            settings,
+            features=[recipe.features],
+            center=recipe.center,
+            stack=[recipe.stack],
+        )
+    by = read_by(recipe, settings)
+    collection = build_all(clips, by, strict=True)
+    recipes = recipes_for(recipe, settings, collection)
+    bank = inputs_for(collection, recipe, settings, recipes)
+    return learn(bank, by, settings, clips, settings.end())
+
+
+def learn(bank, recipe, settings, clips, end):
+    """The Model of the best row, on all sets of a Bank, which were read by a Recipe.
+
+    The row codes, unless settings.methods names rows. clips: those of the sets, of which
+    the Model keeps small images. end: of the search, as evaluate has it.
+    """
+    collection = bank.collection
+    n = len(collection.label)
+    label = files.labels_to_keep(collection.label, n, "sets")
+    class_index = np.unique(label, return_inverse=True)[1]
+    split = everything(n)
+    (kept,) = say_kept_together(collection, [split])
+    rows = {}
+    failed = None
+    for row in evaluate(bank, class_index, kept, split, settings, end):
+        what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
+        to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
+        if row.failed is None:
+            rows[row.method.name] = row
+        failed = row.failed or failed
+    say_if_over(settings, end)
+    row = _row_that_answers(rows, failed, settings.methods is not None)
+    name = row.chosen.get("recipe")
+    if row.inner is None and name is not None:
+        collection = bank.by(name)
+        recipe = bank.recipes[name]
+    parameters, atoms = parameters_of(row)
+    reader = reader_of(row, recipe.n_blocks)
+    owners = collection.names, collection.clip
+    group = collection.group
+    return Model(
+        recipe=recipe,
+        d=collection.X.shape[1],
+        frame=tuple(collection.frame),
+        method=row.method.name,
+        parameters=parameters,
+        shrinkage=row.chosen.get("shrinkage"),
+        reader=reader,
+        points=reader.points(collection),
+        labels=label,
+        names=[*collection.names],
+        clips=clip_names(*owners),
+        digests=digests_of(collection, recipe),
+        groups=None if group is None else [*map(str, group)],
+        chosen=all_in_words(row.chosen),
+        score=float(row.score),
+        judged=n,
+        pictures=pictures_of(*owners, clips, recipe.key),
+        atoms=atoms,
+    )
+
+
+def _row_that_answers(rows, failed, is_named):
+    """Of the Outcomes of rows the best that codes; of rows that were named any.
+
+    It says so if a row that does not code is better than chance explains. failed: why
+    another row failed.
+    """
+    shares = {name: row.shares for name, row in rows.items()}
+    coding = {name: shares[name] for name in rows if is_coding(name)}
+    if not rows:
+        raise ValueError(f"all rows failed: {failed}")
+    if is_named:
+        return rows[most_telling(shares)]
+    if not coding:
+        raise ValueError(
+            f"no row that codes could learn the sets: {failed}; --methods names others"
+        )
+    first = rows[most_telling(coding)]
+    best = max(rows.values(), key=lambda row: row.score)
+    if first.method.name not in tuning.alike(shares, tuning.ALIKE):
+        to_stderr(
+            f"{short(best.method.name)} is right more often than {short(first.method.name)} "
+            f"by more than chance explains, {100 * best.score:.1f} % and "
+            f"{100 * first.score:.1f} %, but gives no reasons: --methods lets it answer"
+        )
+    return first
+
+
+def predict(model, sets):
+    """Answers of a Model for sets of frames; labels have the type given to fit."""
+    check_model(model)
+    shared.check_sequence(sets, "sets", "arrays of frames")
+    if not len(sets):
+        raise ValueError("sets must hold at least one set, got none")
+    clips = [
+        Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
+    ]
+    return answers_of(model, build_new(model, clips))
+
+
+def digests_of(collection, recipe):
+    """Hashes (n,) of the rows of sets, or of subspaces that were given.
+
+    None where the rows are not in memory.
+    """
+    points = collection.X if recipe.features == READY_MADE else collection.sets
+    if points is None:
+        return None
+    return [
+        hashlib.blake2b(
+            np.ascontiguousarray(rows).tobytes(), digest_size=16
+        ).hexdigest()
+        for rows in points
+    ]
+
+
+def clips_of(name, sets, labels, groups):
+    """The Clips of arrays of frames; groups are named by their strings."""
+    if groups is None:
+        groups = [None] * len(sets)
+    else:
+        distinct, number = core.check_labels(groups, len(sets), "groups", "sets")
+        unnamed = [name for name in distinct.tolist() if name is None or name != name]
+        if unnamed:
+            raise ValueError(
+                f"groups must name a group for every set, got {unnamed[0]}"
+            )
+        groups = [str(distinct[i]) for i in number]
+    return [
+        Clip(f"{name} {i}", label, group, [np.asarray(rows)])
+        for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
+    ]
+
+
+def build_new(model, clips, strict=False):
+    """The Collection of clips without labels, by the recipe of a model."""
+    return build_all(clips, model.recipe, strict, shape=model.shape)
+
+
+def add(model, sets, labels, groups=None):
+    """The Model that has learned more labelled sets too, also of new classes.
+
+    Nothing is chosen again: its answers are those of a model that the same choices make
+    of all sets. Sets that it has already are passed over, with a warning; sets with a
+    group that it has are of that group. Atoms must not have been learned. sets, labels,
+    groups: as in fit; the labels are of the same type. The model is not changed.
+    ValueError if it has a set under another label.
+    """
+    check_model(model)
+    shared.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    clips = clips_of("added set", sets, labels, groups)
+    return more(model, build_new(model, clips, strict=True), clips)
+
+
+def more(model, collection, clips):
+    """The Model that has learned the sets of a Collection too, built from these clips."""
+    if model.atoms is not None:
+        raise ValueError(
+            f"model must be of a row without learned atoms, got {model.method}"
+        )
+    labels = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    if labels.dtype.kind != model.labels.dtype.kind:
+        raise TypeError(
+            f"labels must be of the type of the model's, as {model.classes[0]!r}, got "
+            f"{labels[0]!r}"
+        )
+    digests = model.digests and digests_of(collection, model.recipe)
+    digests = digests or [None] * len(labels)
+    new = _new_sets(model, digests, labels, collection.names)
+    points = model.reader.points(some_sets(collection, new))
+    pictures = model.pictures
+    if pictures is not None:
+        owners = collection.names, collection.clip, clips, model.recipe.key
+        pictures = [*pictures, *pictures_of(*owners, new)]
+    groups = None
+    if model.groups is not None and collection.group is not None:
+        groups = [*model.groups, *(str(collection.group[i]) for i in new)]
+    elif model.groups is not None or collection.group is not None:
+        part = "added" if collection.group is None else "first"
+        core.warn(f"groups are passed over: the {part} sets have none")
+    names, owners = _names_apart(model, collection, new)
+    return replace(
+        model,
+        points=model.reader.joined(model.points, points),
+        labels=np.concatenate([model.labels, labels[new]]),
+        names=[*model.names, *names],
+        clips=[*model.clips, *owners],
+        digests=model.digests and [*model.digests, *(digests[i] for i in new)],
+        groups=groups,
+        pictures=pictures,
+    )
+
+
+def _new_sets(model, digests, labels, names):
+    """Indices of the sets that the Model has not yet; warns of the others.
+
+    ValueError if it has one under another label.
+    """
+    place = {digest: i for i, digest in enumerate(model.digests or [])}
+    again = {j: place[digest] for j, digest in enumerate(digests) if digest in place}
+    for j, i in again.items():
+        if labels[j] != model.labels[i]:
+            raise ValueError(
+                f"{names[j]} is labelled {labels[j]}, and the model has it as "
+                f"{model.names[i]}, labelled {model.labels[i]}: a model keeps its labels, "
+                "learn a new one"
+            )
+    if again:
+        core.warn(
+            f"passed over {len(again)} that the model has already: "
+            + first_of([names[j] for j in again], ", ")
+        )
+    new = [j for j in range(len(names)) if j not in again]
+    if not new:
+        raise ValueError(
+            f"sets must hold one that the model has not already, got {len(names)} that it "
+            "has"
+        )
+    return new
+
+
+def _names_apart(model, collection, new):
+    """Names of new sets and of their clips, others than those that the Model has."""
+    whose = clip_names(collection.names, collection.clip)
+    apart = {}
+    for clip in dict.fromkeys(whose[i] for i in new):
+        others = (f"{clip} ({k})" for k in count(2))
+        apart[clip] = next(
+            name for name in chain([clip], others) if name not in model.clips
+        )
+    names = [apart[whose[i]] + collection.names[i][len(whose[i]) :] for i in new]
+    return names, [apart[whose[i]] for i in new]
