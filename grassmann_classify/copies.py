@@ -8,7 +8,6 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 from grassmann_classify.clips import block_means, threaded
-from grassmann_classify.words import plural
 from grassmann_sc import shared
 
 MANY = 200  # sets, from which a progress bar is shown
@@ -67,7 +66,7 @@ def _with_equal_frames(sets):
     for (i, j), number in shared.items():
         shorter = min(len(sets[i]), len(sets[j]))
         if number >= SHARED * shorter:
-            why = f"{number} of {plural(shorter, 'frame')} are the same"
+            why = f"{number} of {shorter} frames are the same"
             pairs[i, j] = Copy(i, j, why, frames[i] == frames[j])
     return pairs
 

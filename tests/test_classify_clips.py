@@ -412,6 +412,9 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
     [
         ("--p 0", "--p must be at least 1, got 0"),
         ("--arma 2 --stack 2", "--stack and --arma exclude each other"),
+        ("--arma 2 --spectrum 1", "--spectrum and --arma exclude each other"),
+        ("--dpi 9", "--dpi must be at least 10, got 9"),
+        ("--feature-options []", "--feature-options must be a JSON object, got []"),
         ("--train 0", "--train must lie between 0 and 1, or be a whole number, got 0"),
         (
             "--train 1.5",
@@ -480,9 +483,17 @@ def photographs(folder):
 def test_images_in_class_folders_are_cut_into_clips(tmp_path):
     photographs(tmp_path / "data")
     results = run(tmp_path, *FEW, "--window", 5)
-    assert results["methods"]["nearest subspace"]["mean"] == 100
+    assert (
+        results["methods"]["nearest subspace"]["mean"] == 100 and not results["failed"]
+    )
     names = labelled(tmp_path, "--window", 5)
     assert names == {f"{c}/{k}": c for c in ("run", "walk") for k in range(6)}
+    save(tmp_path / "data" / "run" / "7.png")
+    (why,) = run(tmp_path, *FEW, "--window", 5, "--skip")["failed"]
+    said = (
+        "run/1: frames must have one size, got 12 x 16 and 4 x 6; --size 32 32 brings"
+    )
+    assert why.startswith(said)
 
 
 def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):

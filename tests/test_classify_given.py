@@ -7,10 +7,9 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
-from grassmann_classify.arrays import load_new_npz, load_npz, with_bases
+from grassmann_classify.arrays import load_new_npz, load_npz
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Basis, Clip
-from grassmann_classify.finding import find_clips
 from grassmann_classify.model_file import load
 from grassmann_classify.settings import Recipe
 
@@ -149,18 +148,18 @@ def test_a_model_of_frames_answers_no_bases(here):
 
 def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     bases, label = bases_of_two_classes()
-    for i, (basis, reasons_for) in enumerate(zip(bases, label)):
-        (here / "data" / reasons_for).mkdir(parents=True, exist_ok=True)
+    for i, (basis, folder) in enumerate(zip(bases, label)):
+        (here / "data" / folder).mkdir(parents=True, exist_ok=True)
         several = basis if i > 1 else np.stack([basis, basis])
-        np.savez(here / "data" / reasons_for / f"{i}.npz", bases=several)
-    clips = with_bases(find_clips(here / "data"))
-    assert [len(clip.sources) for clip in clips] == [2] + 9 * [1] + [2] + 9 * [1]
-    np.testing.assert_array_equal(clips[0].sources[1].columns, bases[0])
+        np.savez(here / "data" / folder / f"{i}.npz", bases=several)
     np.savez(here / "data" / "left" / "bad.npz", bases=2 * bases[0])
     np.save(here / "data" / "left" / "frames.npy", np.zeros((5, 12)))
     main(["compare", "data", "--repeats", "1", "--no-kernels", *QUICK])
     out, err = capsys.readouterr()
     assert "22 sets, 2 classes" in out
+    with np.load(here / "out" / "codes.npz") as arrays:
+        names = arrays["names"].tolist()
+    assert names[:3] == ["left/0.npz#0", "left/0.npz#1", "left/10.npz"]
     assert "2 clips could not be used" in err
     assert "left/bad.npz: bases must have orthonormal columns" in err
     assert "left/frames.npy: holds frames, the others hold a ready-made subspace" in err

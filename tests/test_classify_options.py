@@ -94,6 +94,7 @@ def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
         float,
     ]
     assert Settings(p=None, seconds=None, methods=None) == Settings()
+    assert Settings(seed=2**31 - 1).seed == 2**31 - 1
     with pytest.raises(
         AttributeError, match="must have the fields p, spectrum, .*, got 'gamma'"
     ):

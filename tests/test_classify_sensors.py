@@ -1,6 +1,7 @@
 """Sensors: tables, long recordings cut into windows, arrays of channels."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from grassmann_classify.arrays import (
 )
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
-from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.model_file import load
 from grassmann_classify.settings import Recipe
 
@@ -85,23 +85,41 @@ def test_a_model_keeps_the_columns_that_it_was_learned_with(folders, capsys):
         main(["predict", "new.csv", "--model", "m.npz"])
 
 
-def test_tables_beside_other_clips_are_none(folders):
+def labelled(*words):
+    """{name: label} of the sets of a run."""
+    shutil.rmtree("out", ignore_errors=True)
+    main(["compare", *words, "--repeats", "1", *QUICK])
+    with np.load("out/codes.npz") as arrays:
+        return dict(zip(arrays["names"].tolist(), arrays["label"].tolist()))
+
+
+def test_tables_beside_other_clips_are_none(folders, capsys):
     """They tell something about these, as a file of labels does."""
-    assert len(find_clips(folders)) == len(find_new_clips(folders)) == 18
-    np.save(folders / "sit" / "clip.npy", np.zeros((5, 3)))
-    np.save(folders / "run" / "clip.npy", np.zeros((5, 3)))
-    names = [clip.name for clip in find_new_clips(folders)]
-    assert names == ["run/clip.npy", "sit/clip.npy"]
-    assert [clip.name for clip in find_clips(folders)] == names
+    (folders / "sit" / "empty").mkdir()  # holds no clip of another kind
+    assert len(labelled("data", "--skip")) == 18
+    assert "beside clips" not in capsys.readouterr().err
+    for label in ("sit", "run"):
+        for i in range(4):
+            clip = np.random.default_rng(i).standard_normal((6, 3))
+            np.save(folders / label / f"{i}.npy", clip)
+    names = labelled("data", "--skip")
+    assert names == {f"{c}/{i}.npy": c for c in ("run", "sit") for i in range(4)}
+    said = "passed over: 6 tables beside clips of another kind, as walk/0.csv"
+    assert said in capsys.readouterr().err
 
 
 def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
-    for name in "ab":
-        write_table(here / "data" / f"{name}.csv", np.eye(3))
-    labels = here / "data" / "labels.csv"
-    labels.write_text("clip,label\na,sit\nb.csv,run\n")
-    found, _ = find_labelled(here / "data", labels)
-    assert {clip.name: clip.label for clip in found} == {"a.csv": "sit", "b.csv": "run"}
+    rng = np.random.default_rng(0)
+    lines = ["clip,label"]
+    for i, name in enumerate("abcdefgh"):
+        label = ["sit", "run"][i % 2]
+        write_table(here / "data" / f"{name}.csv", signal(label, 9, rng))
+        lines.append(f"{name}{'.csv' * (i > 3)},{label}")
+    (here / "data" / "labels.csv").write_text("\n".join(lines))
+    names = labelled("data", "--labels", "data/labels.csv")
+    assert names == {
+        f"{c}.csv": ["sit", "run"][i % 2] for i, c in enumerate("abcdefgh")
+    }
     assert "without a label" not in capsys.readouterr().err
 
 
@@ -558,18 +576,3 @@ def test_groups_that_some_stretches_lack_are_said_to_be_passed_over(here, capsys
     main(["compare", "day.csv", *words, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()
     assert "have no person" in err and "random splits" in out
-
-
-def test_tables_beside_clips_of_another_kind_are_said_to_be_passed_over(here, capsys):
-    for label in DIRECTIONS:
-        (here / "data" / label).mkdir(parents=True)
-    for label in ("sit", "walk"):
-        for i in range(4):
-            clip = np.random.default_rng(i).standard_normal((6, 3))
-            np.save(here / "data" / label / f"{i}.npy", clip)
-    write_table(here / "data" / "run" / "0.csv", np.ones((4, 3)))
-    found = find_clips(here / "data")
-    assert {clip.label for clip in found} == {"sit", "walk"}
-    assert (
-        "passed over: 1 table beside clips of another kind" in capsys.readouterr().err
-    )
