@@ -483,7 +483,7 @@ def compare(preset, options, clips, out):
     inputs = Bank(collection, None, settings, videos)
     how = {"shrinkage": [None], "methods_of": methods_of(preset, inputs)}
     for done in run_splits(inputs, pairs, settings, **how):
-        save_results(out, asked, collection, pairs, done.results)
+        save_results(out, asked, collection, pairs, done.results, done.n_done)
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))
     print(

@@ -39,18 +39,14 @@ def main(arguments=None, prog=None):
 def run():
     """The command in a process of its own: Ctrl-C, SIGTERM and SIGHUP end it in a line."""
 
-    def say(kind, error, trace):
-        if issubclass(kind, KeyboardInterrupt):
-            print("stopped", file=sys.stderr)
-        else:
-            sys.__excepthook__(kind, error, trace)
-
-    sys.excepthook = say
     for name in ("SIGTERM", "SIGHUP"):  # else temporary files of processes would stay
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("stopped")
 
 
 if __name__ == "__main__":

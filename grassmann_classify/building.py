@@ -290,7 +290,6 @@ def build_all(clips, recipe, strict=False, most_rows=np.inf, shape=None, headers
     those that it tells unusable are not decoded.
     """
     headers = survey(clips, recipe, shape) if headers is None else headers
-    check_usable(headers, strict)
     sizes = []
 
     def job(clip):

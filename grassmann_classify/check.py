@@ -52,7 +52,7 @@ def check(recipe, settings, paths, out):
     label = collection.label
     pairs = [
         [names[i], names[j], label[i], label[j], why]
-        for i, j, why, _ in copies_of(collection)
+        for i, j, why in copies_of(collection)
     ]
     copies = Table(OF_PAIR, pairs, f"{plural(len(pairs), 'pair')} of copies")
     tell(copies.text(PRINTED))

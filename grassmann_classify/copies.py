@@ -21,8 +21,8 @@ ROUNDING = 1e-3  # of the norm of images in small
 PROBES = 12  # directions whose shadows on subspaces tell these apart
 EXACT = {4: 1e-3, 8: 1e-5}  # of a shadow: rounding, by the bytes of a number
 
-# i < j: indices of sets; why: in words; same: are they the same, not only alike?
-Copy = namedtuple("Copy", "i j why same")
+# i < j: indices of sets; why: in words
+Copy = namedtuple("Copy", "i j why")
 
 
 def copies_of(collection):
@@ -67,7 +67,7 @@ def _with_equal_frames(sets):
         shorter = min(len(sets[i]), len(sets[j]))
         if number >= SHARED * shorter:
             why = f"{number} of {shorter} frames are the same"
-            pairs[i, j] = Copy(i, j, why, frames[i] == frames[j])
+            pairs[i, j] = Copy(i, j, why)
     return pairs
 
 
@@ -81,7 +81,7 @@ def _equal_subspaces(X):
     shadows = np.linalg.norm(probes.astype(X.dtype) @ X, axis=2)
     bound = EXACT[X.dtype.itemsize] * shadows.mean()
     pairs = cKDTree(shadows).query_pairs(bound, output_type="ndarray").tolist()
-    return {(i, j): Copy(i, j, "the same subspace", True) for i, j in pairs}
+    return {(i, j): Copy(i, j, "the same subspace") for i, j in pairs}
 
 
 def _near_in_small(sets, frame):
@@ -109,7 +109,7 @@ def _near_in_small(sets, frame):
     pairs = {}
     for i, k in np.argwhere(apart <= np.maximum(near, ROUNDING)).tolist():
         pair = tuple(sorted([i, int(around[i, k])]))
-        pairs[pair] = Copy(*pair, "nearly the same images", False)
+        pairs[pair] = Copy(*pair, "nearly the same images")
     return pairs
 
 

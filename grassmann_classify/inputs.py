@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -101,14 +101,16 @@ def recipe_of(clips, recipe, settings):
     names = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
     if not names or recipe.features == READY_MADE:
         return recipe
-    usual = asdict(Recipe()) | {"features": ["raw"], "stack": [1]}
-    options = {name: getattr(recipe, name) for name in OF_FRAMES}
-    options |= {name: getattr(settings, name) for name in CHOSEN}
-    for name, value in options.items():
-        if value and value != usual.get(name):
-            raise ValueError(
-                f"{flag_of(name)} goes with frames, and {names[0]} is a subspace already"
-            )
+    plain = Recipe()
+    options = [
+        name for name in OF_FRAMES if getattr(recipe, name) != getattr(plain, name)
+    ]
+    usual = None, False, ["raw"], [1]
+    options += [name for name in CHOSEN if getattr(settings, name) not in usual]
+    if options:
+        raise ValueError(
+            f"{flag_of(options[0])} goes with frames, and {names[0]} is a subspace already"
+        )
     to_stderr(
         "ready-made subspaces, of which p are the first p columns: left out are recipes, "
         "spectra, and the rows that need frames"

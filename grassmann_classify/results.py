@@ -72,14 +72,11 @@ class Results:
         return path
 
 
-def save_results(out, options, collection, pairs, results, n_done=None):
+def save_results(out, options, collection, pairs, results, n_done):
     """results.json of the splits that all methods have.
 
     n_done: their number, 0 of a first look, whose results are provisional.
     """
-    done = pairs if n_done is None else pairs[: max(1, n_done)]
-    if n_done is None:
-        n_done = min(len(splits) for splits in results.values())
     content = {
         "options": options,
         "versions": versions(),
@@ -93,7 +90,7 @@ def save_results(out, options, collection, pairs, results, n_done=None):
             name: _summary(collection.label, pairs, splits)
             for name, splits in results.items()
         },
-        "comparison": compared(results, done)._asdict(),
+        "comparison": compared(results, pairs[: max(1, n_done)])._asdict(),
         "failed": [*collection.unusable.values()],
     }
     text = json.dumps(content, default=_plain)

@@ -403,7 +403,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
     }
     with Results(tmp_path / "out") as out:
         save_predictions(out, collection, pairs, results)
-        save_results(out, {}, collection, pairs, results)
+        save_results(out, {}, collection, pairs, results, 1)
     assert (tmp_path / "out" / "predictions.csv").read_text().splitlines() == [
         "clip,split,truth,both,once,not yet",
         "clip 5,0,c9,c9,,c10",

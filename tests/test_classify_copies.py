@@ -45,7 +45,7 @@ def test_sets_that_share_half_of_the_frames_of_the_shorter_are_copies(
     pairs = copies([rows(*first), rows(*second)])
     shorter = min(len(first), len(second))
     why = f"{shared} of {shorter} frames are the same"
-    assert pairs == ([Copy(0, 1, why, False)] if shared else [])
+    assert pairs == ([Copy(0, 1, why)] if shared else [])
 
 
 def test_frames_that_many_sets_hold_tell_of_no_copy():
@@ -57,7 +57,7 @@ def test_frames_that_many_sets_hold_tell_of_no_copy():
 
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
     sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
-    assert [pair.same for pair in copies(sets)] == 3 * [True]
+    assert [pair.why for pair in copies(sets)] == 3 * ["3 of 3 frames are the same"]
     assert pairs_of(sets, [0, 0, 1]) == [(0, 2), (1, 2)]
 
 
@@ -75,9 +75,7 @@ def films(n=12, side=64):
 def test_an_encoder_that_changes_every_pixel_hides_no_copy():
     noisy, clean = films()
     sets = [*noisy, clean[4]]
-    assert copies(sets, None, (64, 64)) == [
-        Copy(4, 12, "nearly the same images", False)
-    ]
+    assert copies(sets, None, (64, 64)) == [Copy(4, 12, "nearly the same images")]
     assert copies(sets) == []  # vectors: equal ones alone are copies
     assert copies(sets, [*range(12), 4], (64, 64)) == []
 
@@ -85,7 +83,7 @@ def test_an_encoder_that_changes_every_pixel_hides_no_copy():
 def test_equal_frames_are_said_before_alike_images():
     noisy, _ = films()
     (pair,) = copies([*noisy, noisy[3][::-1]], None, (64, 64))
-    assert pair == Copy(3, 12, "12 of 12 frames are the same", True)
+    assert pair == Copy(3, 12, "12 of 12 frames are the same")
 
 
 def test_images_before_one_background_are_no_copies():
@@ -131,7 +129,7 @@ def test_subspaces_are_copies_if_they_are_equal_in_any_basis(d, p, dtype):
     X = core.random_subspaces(12, d, p, rng)
     k = min(p, d - 1)
     X[5, :, :k] = X[7, :, :k] @ np.linalg.qr(rng.standard_normal((k, k)))[0]
-    assert copies(X.astype(dtype)) == [Copy(5, 7, "the same subspace", True)]
+    assert copies(X.astype(dtype)) == [Copy(5, 7, "the same subspace")]
     assert copies(X.astype(dtype), [0] * 12) == []
     near = X.copy()
     near[5] = core.orthonormalize(X[7] + 0.01 * rng.standard_normal((d, p)))
@@ -143,7 +141,7 @@ def test_sets_of_one_channel_span_one_line_and_are_no_copies():
 
 
 def test_copies_across_a_split_train_on_one_side_and_are_tested_on_the_other():
-    pairs = [Copy(2, 3, "", True), Copy(2, 4, "", True), Copy(1, 4, "", True)]
+    pairs = [Copy(2, 3, ""), Copy(2, 4, ""), Copy(1, 4, "")]
     splits = [(np.array([0, 2]), np.array([1, 3])), (np.array([4]), np.array([1]))]
     assert across(pairs, splits) == [pairs[0], pairs[2]]
     assert across([], splits) == []

@@ -171,7 +171,7 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_pa
     results = {"a": splits, "b": [splits[0], failed], "c": [failed] * 3}
     collection = Collection(np.zeros((24, 5, 2)), None, [], label, None, (), None)
     with Results(tmp_path / "out") as out:
-        save_results(out, {}, collection, pairs, results)
+        save_results(out, {}, collection, pairs, results, 2)
     content = (tmp_path / "out" / "results.json").read_bytes()
     kept = json.loads(content)
     assert not re.search(rb"\.\d{10}", content)
