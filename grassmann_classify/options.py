@@ -91,7 +91,7 @@ OPTIONS = {
         default=DPI,
     ),
     "--strict": dict(
-        help="stop at the first clip that cannot be used (default: leave out damaged ones, stop "
+        help="stop if a clip cannot be used (default: leave out damaged ones, stop "
         "at other sizes)",
         **FLAG,
     ),
@@ -300,7 +300,7 @@ INSTEAD = {  # of OPTIONS, for a command that chooses nothing
         "--group-column": dict(help="with it, the column of groups, as persons"),
         "--group-by": dict(help="take a clip's group from its file name"),
         "--strict": dict(
-            help="stop at the first clip that cannot be used (default: leave it out)"
+            help="stop if a clip cannot be used (default: leave it out)"
         ),
     },
     "cluster": {
