@@ -403,7 +403,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
     }
     with Results(tmp_path / "out") as out:
         save_predictions(out, collection, pairs, results)
-        save_results(out, {}, collection, pairs, results, 1)
+        save_results(out, {}, collection, pairs, results, 2)
     assert (tmp_path / "out" / "predictions.csv").read_text().splitlines() == [
         "clip,split,truth,both,once,not yet",
         "clip 5,0,c9,c9,,c10",
@@ -414,7 +414,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
         "clip 2,1,c10,c10,c9,",
     ]
     kept = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
+    assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 2
     shares = kept["methods"]["both"]["accuracy"]
     assert kept["methods"]["both"]["std"] == pytest.approx(
         abs(shares[0] - shares[1]) / 2**0.5
