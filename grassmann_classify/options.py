@@ -299,9 +299,7 @@ INSTEAD = {  # of OPTIONS, for a command that chooses nothing
         "--label-column": dict(help="of long recordings (.csv): the column of labels"),
         "--group-column": dict(help="with it, the column of groups, as persons"),
         "--group-by": dict(help="take a clip's group from its file name"),
-        "--strict": dict(
-            help="stop if a clip cannot be used (default: leave it out)"
-        ),
+        "--strict": dict(help="stop if a clip cannot be used (default: leave it out)"),
     },
     "cluster": {
         "--p": dict(
