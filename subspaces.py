@@ -56,7 +56,6 @@ STABLE_RADIUS = 1 - 2.0**-30
 CACHE = 2**16  # numbers of the frames that fit a core's cache
 # triangles at a time; a block has so many times as many pixels as frames, or more
 JOINED = 8
-ALONE = 8000  # numbers of a matrix that BLAS gives one thread
 MOST = 32  # directions of a weighted subspace, and of singular_directions
 LIGHT = 1e-3  # of the first weight: lighter directions are cut
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
@@ -629,21 +628,9 @@ def _other_directions(s, d, count):
 
 
 def _triangle(A):
-    """L (k, min(k, m)) with L Q^T = A for A (k, m), Q^T Q = I.
-
-    A wide A in blocks of columns, for which BLAS starts no threads where k is small: on
-    a busy machine these wait for each other much longer than they work.
-    """
+    """L (k, min(k, m)) with L Q^T = A for A (k, m), Q^T Q = I."""
     k, m = A.shape
-    if m <= k:
-        return A
-    width = max(2 * k, ALONE // k)
-    n = m // width
-    if n < 2:
-        return np.linalg.qr(A.T, mode="r").T
-    blocks = A[:, : n * width].reshape(k, n, width).transpose(1, 2, 0)
-    triangles = np.linalg.qr(blocks, mode="r").swapaxes(1, 2)  # (n, k, k)
-    return _triangle(np.concatenate([*triangles, A[:, n * width :]], axis=1))
+    return A if m <= k else np.linalg.qr(A.T, mode="r").T
 
 
 def _left_vectors(L, p):
