@@ -627,22 +627,180 @@ def _other_directions(s, d, count):
     return np.random.default_rng([seed, d]).standard_normal((d, count))
 
 
+# ----------------------------------------------------------------- compiled reflections
+
+# LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column,
+# which wait for each other on busy cores much longer than they work. What a jitted function would return it writes into its
+# arguments: while Numba hands an array over, a Ctrl-C becomes a SystemError.
+
+
 def _triangle(A):
-    """L (k, min(k, m)) with L Q^T = A for A (k, m), Q^T Q = I."""
+    """L (k, min(k, m)) with L Q^T = A for A (k, m), Q^T Q = I; A may be overwritten."""
     k, m = A.shape
-    return A if m <= k else np.linalg.qr(A.T, mode="r").T
+    if m <= k:
+        return A
+    L = np.zeros((k, k))
+    _reflect(A, L)
+    return L
+
+
+@core.jit
+def _reflect(A, L):
+    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections.
+
+    L holds zeros. They are made four at a time and applied to each row below at once,
+    which reads it once. Row i of A becomes the vector v of reflection i, I
+    - v v^T / half, v[:i] = 0.
+    """
+    k = len(A)
+    half = np.empty(k)
+    for start in range(0, k, 4):
+        stop = min(start + 4, k)
+        for j in range(start, stop):
+            v = A[j, j:]
+            L[j, j], half[j] = _reflector(v)
+            for i in range(j + 1, stop):
+                _mirror_row(v, half[j], A[i, j:])
+                L[i, j] = A[i, j]
+                A[i, j] = 0.0
+        if stop < k:
+            _reflect_rows(A, start, half, L)
+
+
+@core.inlined_jit
+def _reflector(v):
+    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0).
+
+    Returns x and ||v||^2 / 2.
+    """
+    square = core.dot(v, v, len(v))
+    if square <= TINY:
+        return v[0], np.inf
+    x = -math.copysign(math.sqrt(square), v[0])
+    half = x * (x - v[0])
+    v[0] -= x
+    return x, half
+
+
+@core.inlined_jit
+def _mirror_row(v, half, a):
+    """a <- (I - v v^T / half) a."""
+    core.axpy(-core.dot(v, a, len(a)) / half, v, a, len(a))
+
+
+@core.inlined_jit
+def _reflect_rows(A, j, half, L):
+    """Apply reflections j..j+3 to the rows below them."""
+    u = A[j, j:]
+    v = A[j + 1, j:]
+    w = A[j + 2, j:]
+    z = A[j + 3, j:]
+    n = len(u)
+    vu = core.dot(v, u, n)
+    wu = core.dot(w, u, n)
+    wv = core.dot(w, v, n)
+    zu = core.dot(z, u, n)
+    zv = core.dot(z, v, n)
+    zw = core.dot(z, w, n)
+    for i in range(j + 4, len(A)):
+        a = A[i, j:]
+        au = 0.0
+        av = 0.0
+        aw = 0.0
+        az = 0.0
+        for e in range(len(a)):
+            au += a[e] * u[e]
+            av += a[e] * v[e]
+            aw += a[e] * w[e]
+            az += a[e] * z[e]
+        au /= half[j]
+        av = (av - au * vu) / half[j + 1]
+        aw = (aw - au * wu - av * wv) / half[j + 2]
+        az = (az - au * zu - av * zv - aw * zw) / half[j + 3]
+        for e in range(len(a)):
+            a[e] -= au * u[e] + av * v[e] + aw * w[e] + az * z[e]
+        for x in range(4):
+            L[i, j + x] = a[x]
 
 
 def _left_vectors(L, p):
-    """The p leading left singular vectors (k, p) and singular values of L (k, k)."""
-    U, s, _ = np.linalg.svd(L)
-    return U[:, :p], s[:p]
+    """The p leading left singular vectors (k, p) and singular values of L (k, k).
+
+    They descend. L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the
+    eigenvectors (v_1, u_1, v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix
+    that has zeros on its diagonal and the entries of B beside it. Source: Golub and
+    Kahan 1965.
+    """
+    from scipy.linalg import eigh_tridiagonal  # slow to import
+
+    k = len(L)
+    beside = np.empty(2 * k - 1)
+    V = np.zeros((k, k))
+    half = np.empty(k)
+    _bidiagonal(np.array(L, order="C"), beside, V, half)
+    s, both = eigh_tridiagonal(
+        np.zeros(2 * k), beside, select="i", select_range=(2 * k - p, 2 * k - 1)
+    )  # ascending
+    rows = np.array(both[1::2, ::-1].T, order="C")  # (p, k)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
+    _reflect_back(V, half, rows)
+    return rows.T, s[::-1]
+
+
+@core.jit
+def _bidiagonal(A, beside, V, half):
+    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,).
+
+    And the reflections of P. Those have the rows of V as vectors, V[j, :j] = 0. A is
+    overwritten; V (k, k) holds zeros.
+    """
+    k = len(A)
+    for j in range(k):
+        for i in range(j, k):
+            V[j, i] = A[i, j]
+        beside[2 * j], half[j] = _reflector(V[j, j:])
+        if j == k - 1:
+            break
+        # v^T A / half; np.zeros would take a while to compile
+        sums = np.zeros(k - 1 - j)
+        for i in range(j, k):
+            core.axpy(V[j, i] / half[j], A[i, j + 1 :], sums, len(sums))
+        u = A[j, j + 1 :]
+        core.axpy(-V[j, j], sums, u, len(u))
+        beside[2 * j + 1], half_u = _reflector(u)
+        for i in range(j + 1, k):
+            a = A[i, j + 1 :]
+            core.axpy(-V[j, i], sums, a, len(a))
+            _mirror_row(u, half_u, a)
+
+
+@core.jit
+def _reflect_back(V, half, rows):
+    """rows <- rows P^T."""
+    for j in range(len(V) - 1, -1, -1):
+        v = V[j, j:]
+        for i in range(len(rows)):
+            _mirror_row(v, half[j], rows[i, j:])
 
 
 def _orthonormal(basis):
     """Q (d, p) of basis = Q R with a positive diagonal of R, for independent columns."""
-    Q, R = np.linalg.qr(basis)
-    return Q * np.where(R.diagonal() < 0, -1.0, 1.0)
+    rows = np.array(basis.T, order="C")
+    _project_out(rows)
+    return np.ascontiguousarray(rows.T)
+
+
+@core.jit
+def _project_out(rows):
+    """Make rows orthonormal in their order, by Gram-Schmidt: twice is enough."""
+    for i in range(len(rows)):
+        row = rows[i]
+        for _ in range(2):
+            for j in range(i):
+                _mirror_row(rows[j], 1.0, row)
+            norm = math.sqrt(core.dot(row, row, len(row)))
+            for e in range(len(row)):
+                row[e] /= norm
 
 
 def _lack(policy, message):
