@@ -47,7 +47,9 @@ ROWS = [
     (estimators.BlockHankel(3), lambda f: subspaces.block_hankel(f, 3)),
 ]
 each_row = pytest.mark.parametrize(
-    "estimator, function", ROWS, ids=[str(estimator) for estimator, _ in ROWS]
+    "estimator, function",
+    ROWS,
+    ids=[f"{i} {type(row).__name__}" for i, (row, _) in enumerate(ROWS)],
 )
 
 

@@ -4,7 +4,6 @@ import csv
 import json
 import re
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -107,8 +106,7 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("grassmann_classify.baseline_rows.RADII", [(1, 2)])
     monkeypatch.setattr("grassmann_classify.baseline_rows.CORRELATIONS", [3])
     monkeypatch.setattr("grassmann_classify.baseline_rows.USUAL_RANKS", [2])
-    recovery_of = dynamics.recovery_of
-    monkeypatch.setattr(dynamics, "recovery_of", partial(recovery_of, n_iter=1))
+    monkeypatch.setattr(dynamics, "N_ITER", 1)
     MAKE[name](tmp_path)
     out = tmp_path / "out"
     paper_experiments.main(
