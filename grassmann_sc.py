@@ -2650,14 +2650,12 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
 
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
-        if name not in {module.partition(".")[0] for module in MODULES}:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if importlib.util.find_spec(f"{__name__}.{name}") is None:
-            raise ImportError(
-                f"grassmann_sc.{name} must lie beside {__file__}: copy {name} and what "
-                "it imports there"
-            )
-        return importlib.import_module(f"{__name__}.{name}")
+        full = f"{__name__}.{name}"
+        if name in ("baselines", "large", *MODULES):
+            if importlib.util.find_spec(full):
+                return importlib.import_module(full)
+            raise AttributeError(f"{full} must be copied beside {__file__}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

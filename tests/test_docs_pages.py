@@ -213,7 +213,7 @@ def test_the_floor_plan_knows_every_import():
 
 def test_the_application_is_drawn_without_arrows_that_follow_from_others():
     plan = layout.plan_of_application()
-    assert plan["rows"] == {"inner_product": False}  # which imports what it imports too
+    assert plan["rows"] == {"inner_product": False, "first_tries": False}
     assert plan["__main__"]["options"] is False and plan["__main__"]["results"] is True
 
 

@@ -164,11 +164,11 @@ LAWS = {
         )
     ],
     "discriminative.discriminative_atoms": [(("X", "labels"), learned_with_labels)],
-    "streams.OnlineGDL.collect": [
+    "large.streams.OnlineGDL.collect": [
         (("X", "batch"), part(learned_by_stream, how="collect", lam=0.2)),
         (("X", "batch"), part(learned_by_stream, how="collect", lam=0.2, init=ATOMS)),
     ],
-    "streams.OnlineGDL.partial_fit": [
+    "large.streams.OnlineGDL.partial_fit": [
         (
             ("X", "batch"),
             part(learned_by_stream, how="partial_fit", n_neighbors=2, forgetting=0),
@@ -211,7 +211,7 @@ each_law = pytest.mark.parametrize("name, samples, law", CASES)
 # at random samples are drawn as often as their weights say: these have a unit
 UNIT = {
     f"learn.init_atoms-{learn.METHODS.index('random')}",
-    f"streams.OnlineGDL.partial_fit-{len(LAWS['streams.OnlineGDL.partial_fit']) - 1}",
+    f"large.streams.OnlineGDL.partial_fit-{len(LAWS['large.streams.OnlineGDL.partial_fit']) - 1}",
 }
 each_without_a_unit = pytest.mark.parametrize(
     "name, samples, law", [case for case in CASES if case.id not in UNIT]

@@ -96,7 +96,7 @@ def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     assert helped[0].startswith("grassmann-classify tells") and helped[-1] == "0"
     rest = extras.replace("sklearn ", "")
     lines = run_python(RUN_WITHOUT, rest, *asked, cwd=tmp_path, python=python)
-    assert f"{tmp_path}: must hold two or more class folders" in lines[-1]
+    assert f"{tmp_path}: must hold 2 class folders" in lines[-1]
 
 
 CLIPS = """
