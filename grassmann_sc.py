@@ -2651,11 +2651,14 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
         full = f"{__name__}.{name}"
-        if name in ("baselines", "large", *MODULES):
-            if importlib.util.find_spec(full):
-                return importlib.import_module(full)
-            raise AttributeError(f"{full} must be copied beside {__file__}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        is_module = name in ("baselines", "large", *MODULES)
+        if is_module and importlib.util.find_spec(full):
+            return importlib.import_module(full)
+        raise AttributeError(
+            f"{full} must be copied beside {__file__}"
+            if is_module
+            else f"module {__name__!r} has no attribute {name!r}"
+        )
 
 
 def __dir__():
