@@ -630,7 +630,9 @@ def _array_name(names, key):
     if key is not None or not names:
         raise ValueError(f"key must name one of its arrays, {columns}; got {key!r}")
     raise Avoidable(
-        f"it holds several arrays, {columns}, and none named frames", "key", repr(names[0])
+        f"it holds several arrays, {columns}, and none named frames",
+        "key",
+        repr(names[0]),
     )
 
 
