@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from grassmann_classify import evaluation, inner_product
-from grassmann_classify.bank import FEW, Bank, Candidate, gram_of
+from grassmann_classify.bank import FEW, Bank, Candidate, few_frames, gram_of
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate, first_look
@@ -162,6 +162,27 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
     best = max(ranking.accuracy.values())
     assert best in {ranking.accuracy[candidate] for candidate in bank.grams}
     assert "3 matrices of 36 sets fit" in capsys.readouterr().err
+
+
+def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
+    """Those nearest to the best candidate, and the usual one."""
+    monkeypatch.setattr(inner_product, "MOST_BYTES", 5 * 4 * 36**2)
+    bank = bank_of(noise=3.0)
+    ranking = ranking_of(bank)
+    fill(bank, [ranking], [m for m in methods(0, Settings()) if m.reads != "kernels"])
+    within = ranking.summed(linear=True)
+    assert len(within) > 6
+    left = [ranking.accuracy[c] for c in bank.grams if c != ranking.usual()]
+    assert len(bank.grams) == 5
+    assert sorted(left) == sorted(map(ranking.accuracy.get, within))[-len(left) :]
+
+
+def test_gaussian_candidates_read_twenty_frames_at_even_steps():
+    rows = np.arange(40.0)[:, None]
+    few = bank_of(40).sets("plain")[0]
+    assert len(few_frames(few)) == len(few_frames(rows)) == 20
+    steps = np.diff(few_frames(rows)[:, 0])
+    assert steps.min() >= 2 and steps.max() <= 3
 
 
 def test_gaussian_candidates_are_of_the_leading_recipes_where_they_take_long(
