@@ -268,7 +268,7 @@ def visible(folder):
 
     Hidden files are left out, and links to the folder that they lie in.
     """
-    here = Path(folder).resolve()
+    here = Path(os.path.realpath(folder))  # resolve fails for a link to itself
     return sorted(
         path
         for path in Path(folder).iterdir()

@@ -190,9 +190,9 @@ def _npz_arrays(path, key=None, axes=None):
                 for name in data.files
                 if re.fullmatch(used, name)
             }
-    except OSError:
-        raise
     except Exception as error:  # whatever NumPy raises for damaged bytes
+        if isinstance(error, OSError) and error.filename:
+            raise
         cure = "; labels are saved as text by y.astype(str)"
         raise ValueError(
             f"{path} must be an .npz file, as np.savez writes it: "

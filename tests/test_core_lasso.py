@@ -641,3 +641,10 @@ def test_uncoupled_atoms_of_any_norm_are_soft_thresholded(seed, positive):
     u = K_xd if positive else np.abs(K_xd)
     expected = np.sign(K_xd) * np.maximum(u - 0.25, 0) / norms**2
     np.testing.assert_allclose(codes, expected, rtol=TIGHT)
+
+
+@pytest.mark.parametrize("N", [500, 512, 700])
+def test_the_largest_step_is_found_wherever_it_lies(N):
+    """With orthonormal atoms a query that is one of them has one coefficient."""
+    codes = gs.sparse_codes(np.eye(N), np.eye(N), 0.2, norm2=1)
+    np.testing.assert_allclose(codes, 0.9 * np.eye(N), atol=1e-12)

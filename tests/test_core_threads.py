@@ -5,6 +5,7 @@ alone, and errors, Ctrl-C, nesting and forks leave nothing behind.
 import _thread
 import contextlib
 import os
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -347,6 +348,26 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(
             assert np.array_equal(codes[0], want)
     assert pressed > 20
     assert np.array_equal(gs.gsc(X, D, 0.1), want)
+
+
+def test_control_c_while_the_caller_waits_leaves_no_thread(two_threads):
+    caller = threading.get_ident()
+    begun = threading.Event()
+    ended = []
+
+    def job(block):
+        if threading.get_ident() == caller:
+            assert begun.wait(10)
+        else:
+            begun.set()
+            time.sleep(0.1)  # the caller waits for this thread
+            signal.pthread_kill(caller, signal.SIGINT)
+            time.sleep(0.2)
+            ended.append(block)
+
+    with pytest.raises(KeyboardInterrupt):
+        gs.run_blocks(job, 2, 1)
+    assert len(ended) == 1
 
 
 FORK = """

@@ -495,3 +495,11 @@ def test_frames_of_the_size_asked_for_are_of_the_type_of_others(tmp_path):
     np.save(path, pixels)
     read = read_frames(path, size=(8, 6))
     assert read.dtype == np.float32 and np.array_equal(read, pixels.astype(np.float32))
+
+
+def test_a_link_to_itself_is_no_folder(tmp_path):
+    link = tmp_path / "itself"
+    link.symlink_to("itself")
+    with pytest.raises(OSError):
+        frames.contents(link)
+    assert frames.contents(tmp_path).folders == []
