@@ -501,5 +501,5 @@ def test_a_link_to_itself_is_no_folder(tmp_path):
     link = tmp_path / "itself"
     link.symlink_to("itself")
     with pytest.raises(OSError):
-        frames.contents(link)
-    assert frames.contents(tmp_path).folders == []
+        contents(link)
+    assert contents(tmp_path).folders == []
