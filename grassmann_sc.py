@@ -1628,7 +1628,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
                     K, k[some], ridges[some], tol, nearest[some]
                 )
 
-        code_blocks(solve, K_xd, K, block_of(N + 10 * m**2 + m**3))
+        code_blocks(solve, K_xd, K, block_of((N + 10 * m**2 + m**3) // 8))
         values = values.astype(K.dtype, copy=False)
         _check_finite_codes(values)
         codes = scipy.sparse.csr_array(
@@ -2391,7 +2391,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
         )
 
     N = K.shape[-1]
-    asymmetry = max(run_blocks(differences, N, block_of(N)))
+    asymmetry = max(run_blocks(differences, N, max(128, 2**16 // N)))
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
         raise ValueError(
             f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
