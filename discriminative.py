@@ -2,8 +2,9 @@
 the inner product.
 
 Whitening makes directions count less in which the samples of a class differ. Then the
-discriminative dictionaries, gDL with labels. Each class c has a few atoms, and a subspace is coded over those of each class alone, by
-ridge regression so that everything is smooth:
+discriminative dictionaries, gDL with labels. Each class c has a few atoms, and a
+subspace is coded over those of each class alone, by ridge regression so that everything
+is smooth:
 
     e_c(X) = min_y ||X^ - sum_{j in c} y_j D_j^||_F^2 + ridge ||y||^2.
 

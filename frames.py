@@ -923,8 +923,9 @@ def lbp(
     histogram sums to 1; cells in reading order. Pixels nearer than the radius to the
     border are left out, because some of their neighbours do not exist. The patterns are
     the uniform ones, n_points (n_points - 1) + 3 bins with that of all others, 59 for 8
-    points. Points between pixels are interpolated, so that patterns withstand a linear rise of the grey levels; with n_points=4,
-    radius=1 none is, and any strict rise leaves them alone. Source: Ojala et al. 2002.
+    points. Points between pixels are interpolated, so that patterns withstand a linear
+    rise of the grey levels; with n_points=4, radius=1 none is, and any strict rise
+    leaves them alone. Source: Ojala et al. 2002.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames

@@ -1012,8 +1012,9 @@ class SparseCoding(
                 return [_nonzeros(each.astype(K_dd.dtype), rows.start) for each in y]
             codes[:, rows] = y
 
-        # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds; an eighth
-        # of the queries or more, since each block has a space to work in
+        # a lasso of 50, 300, 1000 atoms takes some 5, 100, 1000 microseconds, of few atoms
+        # in a code a tenth; an eighth of the queries or more, since each block has a space
+        # to work in
         block = min(max(1, 2**15 // N), max(block_of(N * (N + 50) // 16), n // 8, 4))
         blocks = code_blocks(solve, K_xd, K, block)
         _warn_unless_optimal(

@@ -75,10 +75,11 @@ def projected_codes(
     The problem is not convex. Newton steps on an active set of atoms, with a line
     search, never raise the cost; they start from the code of gSC with this lambda,
     scaled to sum 1, from that of gLC with n_neighbors (default: 5, or N if less), and
-    from the nearest atom; the best end is the code, of equals the first. So the cost is at most that of each start, but it may be that of a
-    local minimum. Every query goes through the same operations whatever the others are:
-    its code is the same alone and in any batch. With lam = 0 there may be no minimum,
-    only codes that grow for ever.
+    from the nearest atom; the best end is the code, of equals the first. So the
+    cost is at most that of each start, but it may be that of a local minimum. Every
+    query goes through the same operations whatever the others are: its code is the same
+    alone and in any batch. With lam = 0 there may be no minimum, only codes that grow
+    for ever.
 
     The gap s_q - s_{q+1}, over the largest |s|, never falls below LEAST_GAP = 1e-3; a
     start of a smaller gap, or of a sum <= 0, is left out (with positive, negative

@@ -630,8 +630,9 @@ def _other_directions(s, d, count):
 # ----------------------------------------------------------------- compiled reflections
 
 # LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column,
-# which wait for each other on busy cores much longer than they work. What a jitted function would return it writes into its
-# arguments: while Numba hands an array over, a Ctrl-C becomes a SystemError.
+# which wait for each other on busy cores much longer than they work. What a jitted
+# function would return it writes into its arguments: while Numba hands an array over, a
+# Ctrl-C becomes a SystemError.
 
 
 def _triangle(A):

@@ -38,7 +38,6 @@ def main(arguments=None, prog=None):
 
 def run():
     """The command in a process of its own: Ctrl-C, SIGTERM and SIGHUP end it in a line."""
-
     for name in ("SIGTERM", "SIGHUP"):  # else temporary files of processes would stay
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:

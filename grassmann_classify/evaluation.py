@@ -18,7 +18,13 @@ from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import some_sets
 from grassmann_classify.inner_product import FIXED, SHRINKAGE, Ranking, fill, mean_of
-from grassmann_classify.rows import Split, attempt, fixed, is_tried_first
+from grassmann_classify.rows import (
+    Split,
+    attempt,
+    fixed,
+    is_coding,
+    is_tried_first,
+)
 from grassmann_classify.splits import folds_of_split, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
@@ -256,8 +262,7 @@ def codes_of(outcome):
             f"codes_{slug(name)}": estimator[: at + 1].transform(outcome.queries),
             f"atoms_{slug(name)}": estimator[at].components_,
         }
-    is_coder = isinstance(estimator, estimators.CodingClassifier)
-    if not is_coder or name.startswith("nearest subspace"):
+    if not is_coding(name):
         return {}
     return {f"codes_{slug(name)}": estimator.transform(outcome.queries)}
 

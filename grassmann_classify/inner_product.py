@@ -111,8 +111,8 @@ def below(accuracy, n, within):
 def fill(bank, rankings, methods, end=math.inf):
     """Rank all candidates of a Bank, which keeps the matrices that a split sums.
 
-    Gaussian ones too, if any of the methods reads them. No recipe is begun after the time end but the
-    first. ValueError if there is no candidate.
+    Gaussian ones too, if any of the methods reads them. No recipe is begun after the
+    time end but the first. ValueError if there is no candidate.
     """
     began = time.perf_counter()
     for name in bank.names:

@@ -244,7 +244,7 @@ def check_model(model):
 # answer; runner_up (n,): the best other class. The others are None unless the row
 # codes. p_values (n, n_classes) of the classes and p_any (n,) of being of any;
 # because, instead (n,): in words, the labelled sets that speak for the label and for
-# the runner-up; reasons (n,): the same as pairs, as evaluation.reasons_for; ahead (n,): of
+# the runner-up; reasons (n,): the same as pairs, as words.reasons_for; ahead (n,): of
 # the label's score before the runner-up's, as a share of the largest
 Answers = namedtuple(
     "Answers",

@@ -262,7 +262,8 @@ OPTIONS = {
         action=BooleanOptionalAction,
     ),
     "--lam": dict(
-        help=f"candidate lambdas of gSC, of 0 to 1 (default: {len(LAM)} from {LAM[0]} to {LAM[-1]})",
+        help="candidate lambdas of gSC, of 0 to 1 (default: "
+        f"{len(LAM)} from {LAM[0]} to {LAM[-1]})",
         type=float,
         nargs="+",
         default=LAM,

@@ -195,7 +195,8 @@ class Split:
     """What rows are evaluated on: a split of the sets of a Bank.
 
     label (n,): the indices of classes, hidden in the test part; folds: of the training
-    part, once: without repeats; end: the time.perf_counter() from which searches begin nothing more.
+    part, once: without repeats; end: the time.perf_counter() from which searches begin
+    nothing more.
     """
 
     bank: Bank
