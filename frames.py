@@ -834,8 +834,9 @@ def describe(
 
     float64, but for raw pixels, which keep their type.
 
-    kind: "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei"
-        (one row); or a callable kind(frames, **options) that returns such an array
+    kind: a name of DESCRIPTORS: "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a
+        sub-video), "gei" (one row), ...; or a callable kind(frames, **options) that
+        returns such an array
     options: of the function of that name below; ValueError and TypeError name what
         does not fit
 
@@ -845,18 +846,11 @@ def describe(
     >>> frames.describe(walk).shape, frames.describe(walk, "gei", align=False).shape
     ((5, 192), (1, 192))
     """
-    kinds: dict[str, Callable] = {
-        "raw": raw,
-        "hog": hog,
-        "lbp": lbp,
-        "lbp_top": lbp_top,
-        "gei": gait_energy_image,
-    }
-    if not callable(kind) and not (isinstance(kind, str) and kind in kinds):
+    if not callable(kind) and not (isinstance(kind, str) and kind in DESCRIPTORS):
         raise ValueError(
-            f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}"
+            f"kind must be one of {', '.join(DESCRIPTORS)} or a callable, got {kind!r}"
         )
-    descriptor = kind if callable(kind) else kinds[kind]
+    descriptor = kind if callable(kind) else DESCRIPTORS[kind].function
     rows = np.asarray(descriptor(frames, **options))
     if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
         raise ValueError(
@@ -1112,6 +1106,36 @@ def _aligned(body, height, width):
     # column of the result where the body begins
     left = int(np.floor(width / 2 - centre + 0.5))
     return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]
+
+
+# ------------------------------------------------------------- descriptors by their names
+
+
+def _hog_cells(shape):
+    """Cells of about a fifth of a frame (height, width), in blocks of 2 x 2."""
+    cell = max(4, min(shape) // 5)
+    return {"pixels_per_cell": [cell, cell], "cells_per_block": [2, 2]}
+
+
+# The one place where a descriptor gets its name: describe, the command's options and
+# help, and tests take it from here. function: frames to rows; per_frame: a row a frame,
+# so that it may be one of several to choose from; suited: where it is tried unasked,
+# its options for frames of a shape (height, width); needs: the package that it imports
+Kind = namedtuple(
+    "Kind", "function per_frame suited needs", defaults=[False, None, None]
+)
+DESCRIPTORS = {
+    "raw": Kind(raw, True, lambda shape: {}),
+    "hog": Kind(hog, True, _hog_cells, "skimage"),
+    "lbp": Kind(lbp, True, lambda shape: {"grid": [2, 2]}, "skimage"),
+    "lbp_top": Kind(lbp_top),
+    "gei": Kind(gait_energy_image),
+}
+
+
+def descriptors_to_choose():
+    """The names of descriptors that recipes may choose from: those with a row a frame."""
+    return [name for name, kind in DESCRIPTORS.items() if kind.per_frame]
 
 
 # --------------------------------------------------------------- checks of arguments

@@ -28,6 +28,7 @@ from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
 from grassmann_classify.words import plural, to_stderr
+from grassmann_sc import frames
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
@@ -195,7 +196,7 @@ def choice_of(recipe, settings):
     kinds = {*(features or [])}
     no_choice = None not in (features, center, stack) and len(kinds) == len(stack) == 1
     behind = recipe.resample and kinds != {"raw"}
-    a_row_a_frame = not {"lbp_top", "gei"} & kinds
+    a_row_a_frame = kinds <= {*frames.descriptors_to_choose()}
     if recipe.features == READY_MADE or no_choice or behind or not a_row_a_frame:
         return None
     return features, center if center is None else [center], stack

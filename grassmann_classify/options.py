@@ -13,7 +13,6 @@ from pathlib import Path
 
 from grassmann_classify.settings import (
     CLUSTERED,
-    DESCRIPTORS,
     DPI,
     FORMATS,
     LAM,
@@ -50,6 +49,15 @@ go to the folder out: a table, predictions, pictures, and report.html, a page to
 What is found is printed to stdout, progress and advice to stderr (2>/dev/null: silent).
 
 The options of each command, with an example: {prog} compare --help"""
+
+
+class Descriptors:
+    """The names of frames.DESCRIPTORS, which is imported where they are looked at."""
+
+    def __iter__(self):
+        from grassmann_sc import frames
+
+        return iter(frames.DESCRIPTORS)
 
 
 FLAG = {"action": "store_true", "default": False}
@@ -158,9 +166,9 @@ OPTIONS = {
         default="chosen",
     ),
     "--features": dict(
-        help="raw, hog, lbp, or several of these three to choose from; lbp_top, gei",
+        help="descriptor of a frame, or several to choose from: %(choices)s",
         nargs="+",
-        choices=DESCRIPTORS,
+        choices=Descriptors(),
         metavar="NAME",
     ),
     "--feature-options": dict(
@@ -309,7 +317,7 @@ INSTEAD = {  # of OPTIONS, for a command that chooses nothing
             nargs=1,
         ),
         "--features": dict(
-            help="raw, hog, lbp, lbp_top, gei (default: raw)",
+            help="descriptor of a frame: %(choices)s (default: raw)",
             nargs=1,
         ),
         "--center": dict(
@@ -392,7 +400,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         {"data": "clips without labels: a folder, at any depth, or an .npz file"},
         "Put clips without labels into clusters.",
         "cluster clips -k 8 --p 6",
-        "-k --p --out --size --center --stack --features --seed --no-pictures --window",
+        "-k --p --out --size --center --stack --seed --no-pictures --window",
         (FRAMES | LEARNING | OUTPUT)
         - {"--labels", "--label-column", "--group-column", "--group-by", "--recipe"}
         - {"--spectrum"},
@@ -580,11 +588,15 @@ def _check(options):
             ) from None
     _check_files(options)
     _check_pairs(options)
-    features = options.features or []
-    if len(features) > 1 and not {*features} <= {"raw", "hog", "lbp"}:
-        raise ValueError(
-            f"--features may hold several of raw, hog and lbp, got {' '.join(features)}"
-        )
+    if len(options.features or []) > 1:
+        from grassmann_sc import frames
+
+        words = frames.descriptors_to_choose()
+        if not {*options.features} <= {*words}:
+            raise ValueError(
+                f"--features may hold several of {', '.join(words)}, got "
+                f"{' '.join(options.features)}"
+            )
 
 
 def _check_files(options):

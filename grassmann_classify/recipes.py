@@ -18,10 +18,7 @@ from grassmann_sc import frames, shared, subspaces
 STACK = 4  # frames
 HALF = "half a clip"  # in place of a number of frames
 STEPS = 32  # frames, at most, to which a clip is resampled before half is stacked
-SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
-CELLS = 5  # of HOG, about, along the shorter side
-LBP_GRID = (2, 2)
-PER_FRAME = ("raw", "hog", "lbp")  # descriptors that give a row a frame
+SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
 # rows are shortened if there are at most so many, and each of so many times more numbers
 MOST_SHORTENED = 4000
 SHORTER = 4
@@ -31,27 +28,32 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
-    numbers of rows of the sets. Images: raw, HOG, LBP, raw centred. Other frames, which
-    follow each other: as they are, stacks of 4, and stacks of half a clip that is
-    resampled to at most STEPS frames, each also centred. Of several descriptors, HOG has
-    cells of about a fifth of the frame, and LBP a grid of 2 x 2 cells; a single one has
-    the options of plain.
+    numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
+    a frame, and raw pixels centred. Other frames, which follow each other: as they are,
+    stacks of 4, and stacks of half a clip that is resampled to at most STEPS frames,
+    each also centred. Of several descriptors each has the options that suit the frame; a
+    single one has those of plain.
     """
-    images = len(shape) == 2 and min(shape) >= SMALLEST
+    tried = [
+        name
+        for name, kind in frames.DESCRIPTORS.items()
+        if kind.suited and (not kind.needs or importlib.util.find_spec(kind.needs))
+    ]
+    images = len(shape) == 2 and min(shape) >= SMALLEST and len(tried) > 1
     images = images and plain.resample is None and plain.describe is None
-    images = images and importlib.util.find_spec("skimage") is not None
     steps = plain.resample or min(STEPS, int(np.median(lengths)))
-    features = features or (PER_FRAME if images else ["raw"])
+    features = features or (tried if images else ["raw"])
     if stack is None:
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
     options = {features[0]: plain.feature_options}
     if len(features) > 1:
-        cell = max(4, min(shape) // CELLS)
-        hog = {"pixels_per_cell": [cell, cell], "cells_per_block": [2, 2]}
-        options = {"hog": hog, "lbp": {"grid": [*LBP_GRID]}}
-        options = options if len(shape) == 2 else {}
+        kinds = {name: frames.DESCRIPTORS[name] for name in features}
+        options = {
+            name: kind.suited(shape) if kind.suited and len(shape) == 2 else {}
+            for name, kind in kinds.items()
+        }
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":

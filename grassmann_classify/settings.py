@@ -21,7 +21,6 @@ CLUSTERED = 1 / 8  # spectrum: as good as p = 6 or better on each of seven data 
 USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
-DESCRIPTORS = ("raw", "hog", "lbp", "lbp_top", "gei")
 READY_MADE = "ready-made"  # in place of a descriptor: clips are subspaces already
 AXES = ("n", "time", "channels", "height", "width")  # of arrays
 # What values an option may have: many: a list of them; optional: or None

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from grassmann_sc.frames import describe, gait_energy_image, hog, lbp, lbp_top
+from grassmann_sc.frames import (
+    DESCRIPTORS,
+    describe,
+    gait_energy_image,
+    hog,
+    lbp,
+    lbp_top,
+)
 from oracles import LOOSE, TIGHT, seeds
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (6, 24, 32), np.uint8)
@@ -351,6 +358,21 @@ def test_raw_pixels_and_other_descriptors():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("name", DESCRIPTORS)
+@pytest.mark.parametrize("shape", [(16, 16), (24, 32), (60, 17)])
+def test_each_descriptor_keeps_what_its_entry_promises(name, shape):
+    """Rows of one length for clips of one size, finite, a row a frame where it says so."""
+    kind = DESCRIPTORS[name]
+    options = kind.suited(shape) if kind.suited else {}
+    clips = np.random.default_rng(0).integers(0, 256, (2, 7, *shape), np.uint8)
+    before = clips.copy()
+    first, second = (describe(clip, name, **options) for clip in clips)
+    assert first.shape == second.shape and np.isfinite(first).all()
+    assert not np.array_equal(first, second)
+    assert not kind.per_frame or len(first) == 7
+    np.testing.assert_array_equal(clips, before)
 
 
 def test_a_missing_library_names_its_extra(monkeypatch):
