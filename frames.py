@@ -53,7 +53,6 @@ IMAGES = {
     ".tiff",
     ".webp",
 }
-ARRAYS = {".npy", ".npz", ".mat"}
 TABLES = {".csv", ".tsv"}
 # cells of a table where a number is missing
 MISSING = set("nan,na,n/a,null,none,?,".split(","))
@@ -165,7 +164,7 @@ def read_frames(
         files = choose(_images_of(path))
         frames = [prepare(next(_image_frames(file, i))) for i, file in enumerate(files)]
         return _stacked(path, frames, files)
-    if path.suffix.lower() in ARRAYS | TABLES:
+    if path.suffix.lower() in ARRAYS.keys() | TABLES:
         frames = _frames_of_array(path, key, columns, frame_axis, choose, prepare)
     elif path.suffix.lower() in IMAGES:
         frames = choose(map(prepare, _image_frames(path)))
@@ -203,7 +202,7 @@ def read_shape(
         _check_one_size(path, shapes, files)
         n_frames = len(files)
         shape = shapes[0]
-    elif path.suffix.lower() in ARRAYS | TABLES:
+    elif path.suffix.lower() in ARRAYS.keys() | TABLES:
         shape = [*_array_shape(path, key, columns)]
         n_frames = shape.pop(_axis_of_frames(frame_axis, len(shape)))
         n_frames = len(choose(range(n_frames)))
@@ -241,7 +240,7 @@ def contents(folder):
         suffix = path.suffix.lower()
         if path.is_dir():
             clips.folders.append(path)
-        elif suffix in ARRAYS | VIDEOS:
+        elif suffix in ARRAYS.keys() | VIDEOS:
             clips.clips.append(path)
         elif suffix in TABLES:
             tables.append(path)
@@ -487,7 +486,7 @@ def _frames_of_array(path, key, columns, frame_axis, choose, prepare):
         frames = read_table(path, columns).numbers
     else:
         with _unreadable(path):
-            frames = _array(path, key)
+            frames = ARRAYS[path.suffix.lower()].array(path, key)
         _check_array(path, frames.shape, frames.dtype)
     frames = np.moveaxis(frames, _axis_of_frames(frame_axis, frames.ndim), 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
@@ -527,35 +526,28 @@ def _check_array(path, shape, dtype):
         )
 
 
-def _array(path, key):
-    """The array of an .npy, .npz or .mat file, that of this name if there are several."""
-    if path.suffix.lower() == ".npy":
-        return np.lib.format.open_memmap(path, mode="r")
-    if path.suffix.lower() == ".npz":
-        with np.load(path, allow_pickle=False) as file:
-            return np.asarray(file[_array_name(file.files, key)])
-    import scipy.io
-
-    name, _ = _matlab_variable(path, key)
-    return np.asarray(scipy.io.loadmat(path, variable_names=[name])[name])
-
-
 def _array_shape(path, key, columns):
     """The shape of that array, of which an .npz file's header alone is read."""
     if path.suffix.lower() in TABLES:
         return read_table(path, columns).numbers.shape
     with _unreadable(path):
-        if path.suffix.lower() == ".mat":
-            _, shape = _matlab_variable(path, key)
-            dtype = np.dtype(float)  # reading tells another one
-        elif path.suffix.lower() == ".npz":
-            shape, dtype = _packed_header(path, key)
-        else:
-            array = _array(path, key)
-            shape = array.shape
-            dtype = array.dtype
+        shape, dtype = ARRAYS[path.suffix.lower()].header(path, key)
     _check_array(path, shape, dtype)
     return shape
+
+
+def _plain_array(path, key):
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def _plain_header(path, key):
+    array = _plain_array(path, key)
+    return array.shape, array.dtype
+
+
+def _packed_array(path, key):
+    with np.load(path, allow_pickle=False) as file:
+        return np.asarray(file[_array_name(file.files, key)])
 
 
 def _packed_header(path, key):
@@ -568,6 +560,18 @@ def _packed_header(path, key):
             np.lib.format.read_magic(member)
             shape, _, dtype = np.lib.format.read_array_header_1_0(member)
     return shape, dtype
+
+
+def _matlab_array(path, key):
+    import scipy.io
+
+    name, _ = _matlab_variable(path, key)
+    return np.asarray(scipy.io.loadmat(path, variable_names=[name])[name])
+
+
+def _matlab_header(path, key):
+    _, shape = _matlab_variable(path, key)
+    return shape, np.dtype(float)  # reading tells another dtype
 
 
 def _matlab_variable(path, key):
@@ -583,6 +587,17 @@ def _matlab_variable(path, key):
         ) from None
     name = _array_name([*shapes], key)
     return name, shapes[name]
+
+
+# The one place where files that hold an array get their reader: what is a clip, reading
+# and the look at headers take it from here. array(path, key): the array of this name if
+# there are several; header(path, key): its shape and dtype
+Reader = namedtuple("Reader", "array header")
+ARRAYS = {
+    ".npy": Reader(_plain_array, _plain_header),
+    ".npz": Reader(_packed_array, _packed_header),
+    ".mat": Reader(_matlab_array, _matlab_header),
+}
 
 
 def _check_elements(path):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 
 import numba
 import numpy as np
@@ -249,27 +249,29 @@ LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first 33 bits of ln 2, and th
 LN2_LOW = 1.9082149292705877e-10
 
 
-def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=1.0):
-    """The kernel that a name says for sets of frames, one rule everywhere: "linear".
+# The one place where a kernel gets its name: kernel_named and its errors take it from
+# here. In a pair (name, number) the number is the first field.
+NAMED = {"rbf": rbf, "polynomial": polynomial, "linear": linear}
 
-    "polynomial", of degree and coef0; "rbf", of gamma, by default median_gamma(sets),
+
+def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=1.0):
+    """The kernel that a name of NAMED says for sets of frames, one rule everywhere.
+
+    "polynomial" is of degree and coef0; "rbf" of gamma, by default median_gamma(sets),
     and with gamma_scale="median" in units of that. ("polynomial", degree) and ("rbf",
     gamma) say the number too. A callable is itself.
     """
-    pair = (
-        isinstance(kernel, tuple)
-        and len(kernel) == 2
-        and kernel[0] in ("rbf", "polynomial")
-    )
+    pair = isinstance(kernel, tuple) and len(kernel) == 2
+    pair = pair and kernel[0] in [name for name in NAMED if fields(NAMED[name])]
     name, number = kernel if pair else (kernel, None)
     if not isinstance(name, (str, tuple)):
         return shared.check_kernel(kernel)
-    core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
+    core.check_choice(name, "kernel", *NAMED)
     core.check_choice(gamma_scale, "gamma_scale", None, "median")
-    if name == "linear":
-        return linear()
     if name == "polynomial":
         return polynomial(degree if number is None else number, coef0)
+    if name != "rbf":
+        return NAMED[name]() if number is None else NAMED[name](number)
     number = gamma if number is None else number
     if number is None:
         return rbf(median_gamma(sets))

@@ -378,7 +378,8 @@ def _decoded(source, options):
 
     Arrays, and images that are single files, are read as fast as the cache is.
     """
-    if source.suffix.lower() in frames.ARRAYS | frames.IMAGES and source.is_file():
+    at_once = frames.ARRAYS.keys() | frames.IMAGES
+    if source.suffix.lower() in at_once and source.is_file():
         return frames.read_frames(source, **options)
     path = cache_folder() / f"{_digest(source, options)}.npz"
     with contextlib.suppress(Exception):  # missing or damaged: decoded again

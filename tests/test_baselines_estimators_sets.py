@@ -762,7 +762,7 @@ def test_wrong_gram_matrices_are_refused():
         (
             {"kernel": "best"},
             ValueError,
-            "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'",
+            "kernel must be 'rbf', .*'linear'.*, got 'best'",
         ),
         ({"p_reference": 7, "reference": "set"}, ValueError, "p = 7"),
     ],
@@ -796,7 +796,7 @@ def test_wrong_parameters_of_msm_are_named(options, kind, message):
         (
             {"kernel": "best"},
             ValueError,
-            "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'",
+            "kernel must be 'rbf', .*'linear'.*, got 'best'",
         ),
     ],
 )

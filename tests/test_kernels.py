@@ -50,6 +50,10 @@ def twin(kernel, A, B):
     )
 
 
+def test_the_laws_hold_every_kernel_that_has_a_name():
+    assert {type(kernel) for kernel in KERNELS} == {*kernels.NAMED.values()}
+
+
 def direct(X, A, Y, B, kernel):
     """||A_i^T K(X_i, Y_j) A_j||_F^2, pair by pair."""
     return np.array(
