@@ -53,14 +53,14 @@ IN_KERNEL = MSM(kernel="rbf", gamma_scale="median", random_state=0)
 EVERY_ESTIMATOR = ESTIMATORS | {
     "GDA": GDA("precomputed"),
     "GGDA": GGDA("precomputed"),
-    "GDA in a kernel's space": GDA("precomputed"),
+    "kernel: GDA": GDA("precomputed"),
     "DCC": DCC(),
     "iSC": ISC(),
     "lE-SC": LogEuclideanSC(lam_scale="max"),
     "lE-SC-adaptive": LogEuclideanSC("mean", lam_scale="max"),
-    "KAHM, affine hulls": Nearest(),
-    "KAHM, convex hulls": Nearest(),
-    "KAHM, affine hulls in a kernel's space": Nearest(),
+    "affine hulls": Nearest(),
+    "convex hulls": Nearest(),
+    "kernel: affine hulls": Nearest(),
     "MSM": MSM(),
     "CMSM": MSM(),
     "OMSM": MSM(whiten=True),
@@ -100,7 +100,7 @@ def names_of_rows(settings):
 
 def is_in_kernel(name):
     """Does the row of this name need a kernel's space?"""
-    return "a kernel's" in name or name.startswith(("kg", "KMSM", "KCMSM", "KOMSM"))
+    return name.startswith(("kernel:", "kg", "KMSM", "KCMSM", "KOMSM"))
 
 
 def row(name, reads, grid, predict=None, **options):
@@ -118,7 +118,7 @@ def baselines(bank, smallest, settings):
     yield row("GDA", "gram", {}, discriminant)
     yield row("GGDA", "gram", {}, embedding)
     if settings.kernels:
-        yield row("GDA in a kernel's space", "kernels", {}, discriminant)
+        yield row("kernel: GDA", "kernels", {}, discriminant)
     # of the span of a fold's sets, or fewer
     most = min(smallest, bank.collection.X.shape[1])
     tried = bank.dimensions(bank.collection.X.shape[2])
@@ -136,11 +136,11 @@ def baselines(bank, smallest, settings):
         return
     by_rows = tuning.nearest_predictions
     shares = {"share": SHARES}
-    yield row("KAHM, affine hulls", affine_hulls, shares, by_rows)
-    yield row("KAHM, convex hulls", convex_hulls, {"bound": BOUNDS}, by_rows)
+    yield row("affine hulls", affine_hulls, shares, by_rows)
+    yield row("convex hulls", convex_hulls, {"bound": BOUNDS}, by_rows)
     if settings.kernels:
         in_kernels = partial(affine_hulls, gaussian=True)
-        name = "KAHM, affine hulls in a kernel's space"
+        name = "kernel: affine hulls"
         yield row(name, in_kernels, shares, by_rows)
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
     yield row("MSM", "sets", grid)

@@ -25,7 +25,6 @@ from grassmann_classify.words import (
     plural,
     reasons_for,
     say_failed,
-    short,
     tell,
 )
 from grassmann_sc import calibration, tuning
@@ -167,7 +166,7 @@ def suspects_among(bank, settings, end):
     reasons = reasons_for(shares, index, suspected)
     names = [*map(labelled, collection.names, collection.label)]
     return Suspects(
-        f"by {short(row.method.name)}, {all_in_words(row.chosen)}",
+        f"by {row.method.name}, {all_in_words(row.chosen)}",
         np.argsort(-suspicion, kind="stable"),
         suspicion,
         classes[suspected],

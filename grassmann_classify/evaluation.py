@@ -33,7 +33,6 @@ from grassmann_classify.words import (
     is_named,
     printable,
     reasons_for,
-    short,
     slug,
     to_stderr,
 )
@@ -156,7 +155,7 @@ def run_splits(
             what = record["failed"]
             what = f"failed: {what}" if what else all_in_words(record["chosen"])
             to_stderr(
-                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {short(name)}  "
+                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
                 f"{what}"
             )
         before = n_done

@@ -26,7 +26,6 @@ from grassmann_classify.words import (
     all_in_words,
     clip_names,
     first_of,
-    short,
     to_stderr,
 )
 from grassmann_sc import files, shared, tuning
@@ -142,7 +141,7 @@ def _row_that_answers(rows, failed, is_named):
     best = max(rows.values(), key=lambda row: row.score)
     if first.method.name not in tuning.alike(shares, tuning.ALIKE):
         to_stderr(
-            f"{short(best.method.name)} is right more often than {short(first.method.name)} "
+            f"{best.method.name} is right more often than {first.method.name} "
             f"by more than chance explains, {100 * best.score:.1f} % and "
             f"{100 * first.score:.1f} %, but gives no reasons: --methods lets it answer"
         )

@@ -24,7 +24,6 @@ from grassmann_classify.words import (
     plural,
     printable,
     reasons_for,
-    short,
 )
 from grassmann_sc import calibration, discriminative, shared, tuning
 from grassmann_sc.baselines import hulls
@@ -215,7 +214,7 @@ class Model:
                 f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
             )
         return (
-            f"{short(self.method)} ({self.chosen}): {100 * self.score:.1f} % right in "
+            f"{self.method} ({self.chosen}): {100 * self.score:.1f} % right in "
             f"cross-validation on {sets}"
         )
 

@@ -32,7 +32,6 @@ from grassmann_classify.words import (
     all_in_words,
     plural,
     printable,
-    short,
     slug,
     to_stderr,
     versions,
@@ -331,10 +330,10 @@ def draw_results(report, key, collection, clips, pairs, results, arrays):
             continue
         truth, predicted = all_answers(collection.label, pairs, splits)
         accuracy = np.mean([split["accuracy"] for split in done])
-        how[slug(name)] = f"{short(name)}, {data}\n{all_in_words(done[-1]['chosen'])}"
+        how[slug(name)] = f"{name}, {data}\n{all_in_words(done[-1]['chosen'])}"
         report.draw(
             f"confusion_{slug(name)}",
-            f"{short(name)}\n{data}: {accuracy:.1f} %",
+            f"{name}\n{data}: {accuracy:.1f} %",
             plots.plot_confusion,
             truth.tolist(),
             predicted.tolist(),
@@ -390,7 +389,7 @@ def _draw_wrong_clips(report, data, collection, clips, pairs, results, key):
     n_tested = sum(len(test) for _, test in pairs[: len(splits)])
     part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
     title = (
-        f"{short(name)}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
+        f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
         f"{n_wrong} of {plural(n_tested, 'answer')}"
     )
     report.sheet("wrong", title, rows, note)
@@ -465,7 +464,7 @@ def draw_answers(report, model, new, collection, answers, possible):
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
         f"{plural(len(rows), 'new clip')} of {len(answers.names)}, the least sure first\n"
-        f"{short(model.method)}"
+        f"{model.method}"
     )
     report.sheet("answers", title, rows, note)
 

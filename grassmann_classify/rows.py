@@ -45,9 +45,9 @@ Method = namedtuple(
     "Method", "name reads estimator grid predict among", defaults=[None, "sum"]
 )
 TRIED_FIRST = {  # the features of what a user would try first, by the names of rows
-    "frames: SVM, mean of their scores": "frames",
+    "frames: SVM": "frames",
     "mean frame: SVM": "mean",
-    "mean and standard deviation: SVM": "moments",
+    "mean and spread: SVM": "moments",
 }
 
 
@@ -65,7 +65,7 @@ def is_tried_first(method):
 
 def is_coding(name):
     """Does the row of this name code over labelled sets, so that it can say why?"""
-    return re.match("k?g[SL]C, labelled", name) is not None
+    return name in ("gSC", "gLC", "kgSC", "kgLC")
 
 
 def most_telling(shares):
@@ -93,14 +93,14 @@ def methods(smallest, settings):
     nearest = tuning.nearest_predictions
     for name, reads, predict, among in (
         ("nearest subspace", "gram", nearest, "usual"),
-        ("nearest by the inner product", "gram", nearest, "sum"),
-        ("SVM on the projection kernel", "gram", support, "sum"),
-        ("gSC, labelled sets as atoms", "gram", sparse, "sum"),
-        ("gLC, labelled sets as atoms", "gram", local, "sum"),
-        ("nearest subspace in a kernel's space", "kernels", nearest, "sum"),
-        ("SVM on a kernel's Gram matrix", "kernels", support, "sum"),
-        ("kgSC, labelled sets as atoms", "kernels", sparse, "sum"),
-        ("kgLC, labelled sets as atoms", "kernels", local, "sum"),
+        ("nearest", "gram", nearest, "sum"),
+        ("subspaces: SVM", "gram", support, "sum"),
+        ("gSC", "gram", sparse, "sum"),
+        ("gLC", "gram", local, "sum"),
+        ("kernel: nearest", "kernels", nearest, "sum"),
+        ("kernel: SVM", "kernels", support, "sum"),
+        ("kgSC", "kernels", sparse, "sum"),
+        ("kgLC", "kernels", local, "sum"),
     ):
         if reads == "gram" or settings.kernels:
             yield Method(name, reads, estimator_of(name), {}, predict, among)
@@ -111,7 +111,7 @@ def methods(smallest, settings):
             ("gSC", {"lam": settings.lam[2:6:2] or settings.lam}),
             ("gLC", {"n_neighbors": some}),
         ):
-            name = f"{coding}, {n_atoms} learned atoms, ridge"
+            name = f"{coding}, {n_atoms} learned atoms"
             learning = estimator_of(name).set_params(
                 grassmanndictionary__n_atoms=n_atoms,
                 grassmanndictionary__max_iter=settings.iterations,
@@ -150,18 +150,18 @@ ONE = estimators.CodingClassifier(
 GSC = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
 GLC = estimators.CodingClassifier("local", kernel="precomputed")
 SUPPORT = SVC(kernel="precomputed")
-LEARNED = " learned atoms, ridge"
+LEARNED = " learned atoms"
 ESTIMATORS = {  # of the rows, not fitted, before anything is chosen
     **dict.fromkeys(TRIED_FIRST, first_tries.FramesSVM()),
     "nearest subspace": ONE,
-    "nearest by the inner product": ONE,
-    "SVM on the projection kernel": SUPPORT,
-    "gSC, labelled sets as atoms": GSC,
-    "gLC, labelled sets as atoms": GLC,
-    "nearest subspace in a kernel's space": ONE,
-    "SVM on a kernel's Gram matrix": SUPPORT,
-    "kgSC, labelled sets as atoms": GSC,
-    "kgLC, labelled sets as atoms": GLC,
+    "nearest": ONE,
+    "subspaces: SVM": SUPPORT,
+    "gSC": GSC,
+    "gLC": GLC,
+    "kernel: nearest": ONE,
+    "kernel: SVM": SUPPORT,
+    "kgSC": GSC,
+    "kgLC": GLC,
     f"gSC,{LEARNED}": on_codes(
         estimators.GrassmannDictionary(1, lam_scale="max"),
     ),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from grassmann_classify.rows import most_telling
-from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural, short
+from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural
 from grassmann_sc import shared
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
@@ -90,7 +90,7 @@ def accuracies(results, columns, comparison):
         cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
         if not done:
             cells = ["failed", *[""] * (len(cells) - 1)]
-        rows.append([short(name), *cells])
+        rows.append([name, *cells])
     names = [*map(COLUMNS.get, columns), "points behind"]
     names += ["p-value"] * bool(p_values) + ["seconds"]
     notes = ["±: the standard deviation over splits"] * any(
@@ -108,13 +108,13 @@ def accuracies(results, columns, comparison):
 
 def meanings(results):
     """The Table of what each row does."""
-    rows = [[short(name), meaning(name)] for name in results if meaning(name)]
+    rows = [[name, meaning(name)] for name in results if meaning(name)]
     return Table(["row", "what it does"], rows)
 
 
 def choices(results):
     """The Table of what each row chose most often, in words, and what the words mean."""
-    rows = [[short(name), _most_often(successes(s))] for name, s in results.items()]
+    rows = [[name, _most_often(successes(s))] for name, s in results.items()]
     used = {
         name
         for splits in results.values()
@@ -134,7 +134,7 @@ def summed(results):
     rows_of = {}
     for name, (first, *_) in results.items():
         if first["summed"] and "candidates" in first["chosen"]:
-            rows_of.setdefault(tuple(first["summed"]), []).append(short(name))
+            rows_of.setdefault(tuple(first["summed"]), []).append(name)
     rows = [
         [", ".join(names), words, f"{accuracy:.1f}"]
         for pairs, names in rows_of.items()
@@ -147,9 +147,7 @@ def summed(results):
 def notes_of(results):
     """What else there is to say of rows: failures, what was left out, warnings."""
     return [
-        f"{short(name)}: {line}"
-        for name, splits in results.items()
-        for line in _notes(splits)
+        f"{name}: {line}" for name, splits in results.items() for line in _notes(splits)
     ]
 
 

@@ -181,8 +181,8 @@ def test_rows_of_the_first_split_are_kept_beside_a_first_look(
     assert "\ngLC: of a first look" in printed
     assert "\ngSC: of a first look" not in printed
     methods, _, table, _ = kept_in(out)
-    assert methods["gSC, labelled sets as atoms"]["chosen"][0]["lam"] == 0.1
-    assert methods["gLC, labelled sets as atoms"]["chosen"] == [{}]
+    assert methods["gSC"]["chosen"][0]["lam"] == 0.1
+    assert methods["gLC"]["chosen"] == [{}]
     assert len(table.splitlines()) == 1 + 8
 
 

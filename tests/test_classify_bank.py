@@ -267,5 +267,5 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
     assert look.n_done == 0 and len(look.results) == 7 and not bank.grams
     for name, (split,) in look.results.items():
         assert split["chosen"] == {} and len(split["predicted"]) == 6, name
-    (split,) = look.results["gSC, labelled sets as atoms"]
+    (split,) = look.results["gSC"]
     assert split["accuracy"] > 80

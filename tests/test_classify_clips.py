@@ -17,7 +17,6 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, films_of
 from grassmann_classify.options import parse
-from grassmann_classify.words import short
 from grassmann_sc import frames as library
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
@@ -129,7 +128,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     names = list(results["methods"])
     assert (
         all(
-            re.search(f"^{re.escape(short(name))} .* 100.0", printed.out, re.MULTILINE)
+            re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE)
             for name in names
         )
         and len(names) >= 6
@@ -149,7 +148,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
         assert arrays["names"][0] == "run/p0_0" and sorted(
             [*arrays["train"], *arrays["test"]]
         ) == list(range(12))
-        assert arrays["codes_gsc_labelled_sets_as_atoms"].shape == (6, 6)
+        assert arrays["codes_gsc"].shape == (6, 6)
         assert arrays["codes_gsc_3_learned_atoms_ridge"].shape == (6, 3)
         assert arrays["atoms_gsc_3_learned_atoms_ridge"].shape[:2] == (3, 192)
     pictures = {path.name for path in (tmp_path / "out").glob("*.png")}

@@ -18,7 +18,7 @@ from grassmann_classify.page import SHOWN, Report, animated, webp
 from grassmann_classify.results import Results
 from grassmann_classify.settings import Paths
 from grassmann_classify.tables import Table
-from grassmann_classify.words import meaning, short, slug
+from grassmann_classify.words import meaning, slug
 from grassmann_sc import plots
 
 FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
@@ -118,15 +118,14 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     header = ["row", "accuracy in %", "points behind", "p-value", "seconds"]
     table = page.rows[page.rows.index(header) :]
     rows = {row[0]: row for row in reversed(table)}
-    for full, found in results["methods"].items():
-        name = short(full)
+    for name, found in results["methods"].items():
         assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:.1f}"
-        behind = results["comparison"]["behind"].get(full)
+        behind = results["comparison"]["behind"].get(name)
         assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
     (best,) = page.best
     first = results["comparison"]["first"]
-    assert best[0] == short(first)
-    assert ["gSC", meaning("gSC, labelled sets as atoms")] in table
+    assert best[0] == first
+    assert ["gSC", meaning("gSC")] in table
     text = " ".join(page.texts["p"])
     assert f"{NAMES[0]} (6), {NAMES[1]} (6)" in text and "6 in a set" in text
     assert any(

@@ -186,7 +186,7 @@ def test_labels_of_the_test_part_change_neither_choices_nor_answers():
         assert row.predicted.tolist() == same[name].predicted.tolist()
 
 
-@pytest.mark.parametrize("method", ["gsc", "kgsc", "svm on the", "msm", "gsc 4"])
+@pytest.mark.parametrize("method", ["gsc", "kgsc", "subspaces", "msm", "gsc 4"])
 def test_a_model_keeps_its_recipe(tmp_path, method):
     """Answers of a kept model are the same to the bit; clips that do not fit are named."""
     sets, label = turning()

@@ -265,7 +265,7 @@ def test_regularised_baselines_are_tuned_over_their_regularisation():
     assert {"p", "reg"} <= rows["DCC"].grid.keys()
     assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
     K = np.eye(24) + 1
-    for name in ("GDA", "GGDA", "GDA in a kernel's space"):
+    for name in ("GDA", "GGDA", "kernel: GDA"):
         tried = [
             dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)
         ]
