@@ -271,8 +271,9 @@ class ImageSetSubspaces(SetsTransformer):
         return self.n_features_out_
 
     def _made_of(self, X):
-        """Bases (n, d, p) as the parameters say."""
-        return subspaces.from_sets(X, **self.get_params())
+        """Bases (n, d, p) as the parameters say; fit has warned of X."""
+        shared.check_sequence(X, "X", "sets of frames")
+        return subspaces.from_sets(iter(X), **self.get_params())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -103,26 +103,40 @@ def each_set(sets, name, at_most=np.inf):
 
 
 def warn_of_bases(sets):
-    """Warn if all sets of frames are orthonormal bases (d, p), p < d.
+    """Warn if all sets of frames are bases (d, p), or all weighted subspaces, p < d.
 
     Their columns count, but the rows of a set of frames do.
     """
     array = isinstance(sets, np.ndarray)
     listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
-    if listed and len(sets) and all(map(_is_basis, sets)):
-        core.warn(
-            f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
-            f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
-            "frames that are columns transposed"
-        )
+    if not listed or not len(sets):
+        return
+    for kind, excess in [
+        ("orthonormal bases", lambda squares: np.abs(squares - 1).max(initial=0)),
+        ("weighted subspaces", lambda squares: abs(np.square(squares).sum() - 1)),
+    ]:
+        if all(_are_columns(A, excess) for A in sets):
+            core.warn(
+                f"sets must hold frames, which are rows, but all {len(sets)} are {kind}, as "
+                f"{sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), "
+                "and frames that are columns transposed"
+            )
+            return
 
 
-def _is_basis(A):
+def _are_columns(A, excess):
+    """Are the columns of A (d, p) orthogonal, p < d, with no excess of their squared
+    lengths?
+    """
     if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
         return False
     d, p = A.shape
+    if p >= d:
+        return False
+    G = A.T @ A
+    squares = np.diag(G)
     tol = 1e-3 if A.dtype == np.float32 else 1e-6
-    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
+    return max(excess(squares), np.abs(G - np.diag(squares)).max(initial=0)) <= tol
 
 
 def check_classes(labels, N, name="labels", owners="atoms"):

@@ -126,6 +126,7 @@ def from_sets(
     (3, 48, 9)
     """
     options = _check_options(center, unit_variance, rank, _in_turn)
+    shared.warn_of_bases(sets)
     return _stack(sets, _maker(p, spectrum, options))
 
 

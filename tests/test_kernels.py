@@ -15,8 +15,9 @@ from hypothesis import assume, given, settings
 from scipy.spatial.distance import pdist
 
 import grassmann_sc as gs
-from grassmann_sc import kernels
+from grassmann_sc import kernels, subspaces
 from grassmann_sc.baselines import hulls
+from grassmann_sc.baselines.estimators import KAHM, MSM
 from grassmann_sc.kernels import (
     Lift,
     gamma_grid,
@@ -682,14 +683,22 @@ def dear(A, B):
         lambda X: kernels.Lift("linear", 2).fit(X),
         lambda X: kernel_bases(X, "linear", 2),
         lambda X: hulls.affine_hull_distances(X, dimension=1),
+        lambda X: KAHM(dimension=1).fit(X, range(3)),
+        lambda X: MSM(2).fit(X, range(3)),
+        lambda X: subspaces.from_sets(X, 2),
     ],
 )
-def test_bases_where_sets_of_frames_are_expected_warn(code):
+def test_subspaces_where_sets_of_frames_are_expected_warn(code):
     X = gs.random_subspaces(3, 8, 3, rng=0)
     with pytest.warns(
         UserWarning, match=r"all 3 are orthonormal bases, as \(8, 3\) at"
     ):
         code(X)
+    weighted = np.stack([subspaces.weighted(U, [3.0, 2.0, 1.0], 0.5) for U in X])
+    with pytest.warns(
+        UserWarning, match=r"all 3 are weighted subspaces, as \(8, 3\) at"
+    ):
+        code(weighted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         code(np.random.default_rng(0).standard_normal((3, 8, 3)))
