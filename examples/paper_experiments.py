@@ -165,9 +165,9 @@ def cambridge_splits(collection, folder, repeats, seed):
 
 
 def splits_of_file(collection, folder, repeats, seed):
-    names = {*clip_names(collection.names, collection.clip), *collection.unusable}
-    parts = parts_of_file(folder / "splits.csv", names)
-    return split_by_parts(parts, collection.names, collection.clip, collection.unusable)
+    names = clip_names(collection.names, collection.clip)
+    parts = parts_of_file(folder / "splits.csv", [*names, *collection.unusable])
+    return split_by_parts(parts, collection.names, collection.clip)
 
 
 def random_splits(share):

@@ -8,6 +8,7 @@ together in folds and splits.
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from grassmann_classify.finding import (
     is_table,
     say_alone,
 )
+from grassmann_classify.splits import Parts
 from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import files, frames, tuning
 
@@ -38,7 +40,7 @@ ENOUGH = 20  # rows that tell a clock from a sensor
 
 
 def load_npz(path, key=None, axes=None):
-    """Clips of a file of sets, and its splits [(train, test), ...] or None.
+    """Clips of a file of sets, and the Parts of its splits or None.
 
     The file holds all frames stacked, and offset, which tells where each set begins; or
     X, all sets of one length (n, time, channels), of which NaN at the end is cut off; or
@@ -46,7 +48,7 @@ def load_npz(path, key=None, axes=None):
     subspaces. key: the name of the array of frames or sets. axes: of X, as
     n,channels,time. ValueError if the file does not fit together.
     """
-    arrays, clips = _read_sets(path, key, axes)
+    arrays, clips = read_sets(path, key, axes)
     n = len(clips)
     name = next((name for name in LABELS if name in arrays), None)
     if name is None:
@@ -62,13 +64,15 @@ def load_npz(path, key=None, axes=None):
     label = files.labels_to_keep(arrays[name], n, "sets")
     group = arrays.get("group", [None] * n)
     clips = [clip._replace(label=c, group=g) for clip, c, g in zip(clips, label, group)]
-    parts = {name: arrays[name] for name in arrays if re.fullmatch(PARTS, name)}
-    return clips, _npz_splits(parts, n) if parts else None
-
-
-def load_new_npz(path, key=None, axes=None):
-    """Clips of a file of sets, or of an .npy file of X; labels, if any, are not used."""
-    return _read_sets(path, key, axes)[1]
+    pairs = _npz_splits(arrays, n)
+    names = np.array([clip.name for clip in clips])
+    parts = [
+        (f"{path}: split {i}", *(names[part] for part in pair))
+        for i, pair in enumerate(pairs)
+    ]
+    return clips, Parts(
+        f"splits of {printable(Path(path).name)}", parts
+    ) if parts else None
 
 
 def holds_sets(path, axes=None):
@@ -115,8 +119,8 @@ def _names(path):
         return []
 
 
-def _read_sets(path, key, axes):
-    """(The arrays of a file, the Clips of its sets without labels)."""
+def read_sets(path, key=None, axes=None):
+    """(The arrays of a file of sets, or X of an .npy file; Clips without labels)."""
     arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
     clips = [Clip(f"set {i}", None, None, [source]) for i, source in enumerate(sources)]
@@ -246,17 +250,18 @@ def _check_stacked(rows, offset):
 
 
 def _npz_splits(arrays, n):
-    """[(train, test), ...], indices, from the arrays train0, test0, ..."""
-    numbers = range((len(arrays) + 1) // 2)
+    """[(train, test), ...], indices, from the arrays train0, test0, ..., if any."""
+    parts = {name for name in arrays if re.fullmatch(PARTS, name)}
+    numbers = range((len(parts) + 1) // 2)
     names = [(f"train{i}", f"test{i}") for i in numbers]
-    missing = {name for pair in names for name in pair} - arrays.keys()
+    missing = {name for pair in names for name in pair} - parts
     if missing:
         raise ValueError(
             "the splits must be train0, test0, train1, test1, ...: "
-            f"{min(missing)} is missing among {', '.join(sorted(arrays))}"
+            f"{min(missing)} is missing among {', '.join(sorted(parts))}"
         )
     pairs = [tuple(arrays[name] for name in pair) for pair in names]
-    return tuning.check_splits(pairs, n)
+    return tuning.check_splits(pairs, n) if pairs else []
 
 
 # ------------------------------------------------------------- stretches of recordings

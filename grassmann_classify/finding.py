@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
-from grassmann_classify.splits import Parts, check_names, read_rows, rows_by_clip
+from grassmann_classify.splits import read_parts, read_rows
 from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import frames
 
@@ -258,10 +258,10 @@ def find_labelled(folder, path):
         return name if name in clips else whole.get(name, name)
 
     columns = [name for name in header if name == "split"]
-    by_clip = rows_by_clip(path, header, rows, columns, name_of)
-    check_names(path, by_clip, clips)
+    how = f"split of {printable(path.name)}"
+    cells_of, parts = read_parts(path, header, rows, columns, clips, name_of, how)
     labelled = []
-    for name, (_, cells) in by_clip.items():
+    for name, cells in cells_of.items():
         if cells["label"]:
             label = printable(cells["label"], but="")
             group = cells.get("group") or None
@@ -275,8 +275,7 @@ def find_labelled(folder, path):
     if others:
         to_stderr(f"{path}: passed over the columns {', '.join(others)}")
     say_alone(labelled, "have none")
-    how = f"split of {printable(path.name)}"
-    return labelled, Parts(path, how, columns, by_clip) if columns else None
+    return labelled, parts if columns else None
 
 
 def _usual_names(names):

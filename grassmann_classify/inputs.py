@@ -9,9 +9,9 @@ import numpy as np
 from grassmann_classify.arrays import (
     holds_sets,
     labelled_stretches,
-    load_new_npz,
     load_npz,
     new_stretches,
+    read_sets,
     say_columns,
     with_bases,
 )
@@ -41,9 +41,8 @@ CHOSEN = "features center stack spectrum kernels".split()
 def labelled_clips(recipe, settings, paths):
     """(Clips of paths.data, or paths.more; splits; Recipe), before any is decoded.
 
-    splits: Parts of a file, or pairs of numbers of clips, or None. The Recipe is as
-    clips need it, which may be subspaces already. ValueError unless there are two
-    classes; of paths.more one is enough.
+    splits: Parts, or None. The Recipe is as clips need it, which may be subspaces
+    already. ValueError unless there are two classes; of paths.more one is enough.
     """
     path = paths.data or paths.more
     fewest = 2 if paths.data else 1
@@ -68,7 +67,7 @@ def labelled_clips(recipe, settings, paths):
     if paths.data:
         check_classes([clip.label for clip in clips], f"{where}: ")
     if paths.splits:
-        parts = parts_of_file(paths.splits, {clip.name for clip in clips})
+        parts = parts_of_file(paths.splits, [clip.name for clip in clips])
     _say_alike({clip.label for clip in clips})
     clips = with_bases(clips, recipe.key)
     if columns is None and recipe.axes is None:
@@ -93,7 +92,7 @@ def _say_alike(labels):
 def new_clips(path, recipe):
     """Those of a folder, a file of sets, or one clip."""
     if path.is_file() and holds_sets(path, recipe.axes):
-        return load_new_npz(path, recipe.key, recipe.axes)
+        return read_sets(path, recipe.key, recipe.axes)[1]
     return new_stretches(with_bases(find_new_clips(path), recipe.key), recipe)
 
 

@@ -3,6 +3,7 @@
 import csv
 import warnings
 from collections import Counter, namedtuple
+from functools import partial
 
 import numpy as np
 from sklearn.model_selection import (
@@ -53,18 +54,19 @@ def _as_meant(cell):
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-# Parts of splits by the names of clips, or of their sets. path: the file; how: it in
-# words; columns: the names of the splits; by_clip: {name: (line, {column: cell})}
-Parts = namedtuple("Parts", "path how columns by_clip")
+# Splits by the names of clips. how: in words; pairs: [(the split in words, names that
+# train, names that are tested), ...]
+Parts = namedtuple("Parts", "how pairs")
 
 
-def rows_by_clip(path, header, rows, columns, name_of):
-    """{clip: (line, {column: cell})} of a CSV file, each row checked.
+def read_parts(path, header, rows, columns, clips, name_of, how):
+    """({clip: {column: cell}} of a CSV file, each row checked; the Parts of columns).
 
-    columns: those that hold train, test or nothing; name_of(cell): the name of the clip
-    that a cell of the column clip means.
+    columns: those that hold train, test or nothing; clips: the names of those that are
+    there; name_of(cell): the name of the clip that a cell of the column clip means.
     """
-    by_clip = {}
+    cells_of = {}
+    lines = {}
     for line, row in rows:
         if len(row) != len(header):
             raise ValueError(
@@ -75,10 +77,10 @@ def rows_by_clip(path, header, rows, columns, name_of):
         name = name_of(cells["clip"])
         if not cells["clip"]:
             raise ValueError(f"{path}: line {line} must name a clip, got none")
-        if name in by_clip:
+        if name in lines:
             raise ValueError(
-                f"{path}: must name a clip once, got {name} in lines {by_clip[name][0]} "
-                f"and {line}"
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} and "
+                f"{line}"
             )
         wrong = sorted({cells[column] for column in columns} - {"train", "test", ""})
         if wrong:
@@ -86,28 +88,26 @@ def rows_by_clip(path, header, rows, columns, name_of):
                 f"{path}: line {line} must hold a clip and train, test or nothing, got "
                 f"{wrong[0]!r}"
             )
-        by_clip[name] = line, cells
-    return by_clip
-
-
-def check_names(path, by_clip, names, cut=()):
-    """ValueError unless each name of {name: (line, cells)} is among these names.
-
-    cut: clips whose sets may be named too, as class/clip#set.
-    """
-    nowhere = [
-        f"{name} in line {line}"
-        for name, (line, _) in by_clip.items()
-        if name not in names and name.rpartition("#")[0] not in cut
-    ]
+        cells_of[name] = cells
+        lines[name] = line
+    there = dict.fromkeys(clips)
+    nowhere = [f"{name} in line {k}" for name, k in lines.items() if name not in there]
     if nowhere:
         raise ValueError(
             f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
         )
+    pairs = []
+    for column in columns:
+        sides = [
+            [name for name in there if cells_of.get(name, {}).get(column) == side]
+            for side in ("train", "test")
+        ]
+        pairs.append((f"{path}: split {column!r}", *sides))
+    return cells_of, Parts(how, pairs)
 
 
 def parts_of_file(path, clips):
-    """The Parts of a CSV file, which names clips as class/clip, or as class/clip#set.
+    """The Parts of a CSV file, which names clips as class/clip.
 
     A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
     each column. clips: the names of those that are there.
@@ -119,41 +119,29 @@ def parts_of_file(path, clips):
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    by_clip = rows_by_clip(
-        path, header, rows, columns, lambda cell: printable(cell, but="")
-    )
-    check_names(path, by_clip, clips, clips)
-    return Parts(path, f"splits of {printable(path)}", columns, by_clip)
+    how = f"splits of {printable(path)}"
+    named = partial(printable, but="")
+    return read_parts(path, header, rows, columns, clips, named, how)[1]
 
 
-def split_by_parts(parts, names, clip, unusable=()):
-    """The splits, as tuning.Split, of Parts by names of clips or of their sets.
+def split_by_parts(parts, names, clip):
+    """The splits, as tuning.Split, of Parts; names, clip (n,): of all sets.
 
-    If a clip was cut into several sets, its sets stay together unless the Parts name
-    them. names, clip (n,): of all sets; unusable: clips that could not be read.
+    If a clip was cut into several sets, its sets stay together. Clips without sets are
+    passed over.
     """
-    path, _, columns, by_clip = parts
-    clips = clip_names(names, clip)
-    for name, whole in zip(names, clips):
-        if name != whole and name in by_clip and whole in by_clip:
-            raise ValueError(
-                f"{path}: must name a clip or its sets, got {whole} in line "
-                f"{by_clip[whole][0]} and {name} in line {by_clip[name][0]}"
-            )
-    check_names(path, by_clip, {*names, *clips, *unusable}, unusable)
-    nothing = None, dict.fromkeys(columns)
-    rows = [
-        by_clip.get(name, by_clip.get(whole, nothing))
-        for name, whole in zip(names, clips)
-    ]
+    sets = {}
+    for i, name in enumerate(clip_names(names, clip)):
+        sets.setdefault(name, []).append(i)
     pairs = []
-    for column in columns:
-        sides = np.array([cells[column] for _, cells in rows])
-        train, test = (np.flatnonzero(sides == side) for side in ("train", "test"))
-        if not len(train) or not len(test):
+    for what, *sides in parts.pairs:
+        train, test = (
+            [i for name in side for i in sets.get(name, [])] for side in sides
+        )
+        if not train or not test:
             raise ValueError(
-                f"{path}: split {column!r} must have clips to train and to test, got "
-                f"{len(train)} and {len(test)} that could be read"
+                f"{what} must have clips to train and to test, got {len(train)} and "
+                f"{len(test)} that could be read"
             )
         pairs.append((train, test))
     return tuning.check_splits(pairs, len(names))
@@ -162,18 +150,11 @@ def split_by_parts(parts, names, clip, unusable=()):
 def splits_of(settings, paths, collection, parts):
     """[(train, test), ...] and how they came about.
 
-    parts: Parts, or pairs of numbers of clips, "set 0" the first, or None: by groups, if
-    there are any, else at random.
+    parts: Parts, or None: by groups, if there are any, else at random.
     """
-    names = collection.names
-    if isinstance(parts, Parts):
+    if parts:
         how = parts.how
-        pairs = split_by_parts(parts, names, collection.clip, collection.unusable)
-    elif parts:
-        how = f"splits of {printable(paths.data.name)}"
-        whole = clip_names(names, collection.clip)
-        number = np.array([int(name.removeprefix("set ")) for name in whole])
-        pairs = tuning.check_splits(sets_of_clips(parts, number), len(number))
+        pairs = split_by_parts(parts, collection.names, collection.clip)
     elif collection.group is not None:
         how = "one group left out at a time"
         pairs = split_by_group(collection.label, collection.group)
@@ -217,22 +198,14 @@ def split_at_random(label, share, repeats, seed, clip=None):
     """
     clip = np.arange(len(label)) if clip is None else clip
     _, first, clip = np.unique(clip, return_index=True, return_inverse=True)
-    pairs = _random_pairs(label[first], share, repeats, seed)
-    return tuning.check_splits(sets_of_clips(pairs, clip), len(label), clip)
-
-
-def sets_of_clips(pairs, clip):
-    """Splits of clips as splits of sets; clip (n,): the number of each set's clip.
-
-    Clips without sets are passed over.
-    """
-    most = 1 + max(int(np.max(part)) for pair in pairs for part in pair)
-    counts = np.bincount(clip, minlength=most)
-    sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(counts)[:-1])
-    return [
-        tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
-        for pair in pairs
+    members = np.split(
+        np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1]
+    )
+    pairs = [
+        [np.concatenate([members[c] for c in part]) for part in pair]
+        for pair in _random_pairs(label[first], share, repeats, seed)
     ]
+    return tuning.check_splits(pairs, len(label), clip)
 
 
 def _random_pairs(label, share, repeats, seed):

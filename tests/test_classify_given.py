@@ -7,7 +7,7 @@ import pytest
 
 import grassmann_sc as core
 from grassmann_classify.__main__ import main
-from grassmann_classify.arrays import load_new_npz, load_npz
+from grassmann_classify.arrays import load_npz, read_sets
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Basis, Clip
 from grassmann_classify.model_file import load
@@ -100,8 +100,10 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
     out, err = capsys.readouterr()
     assert "20 sets, 2 classes" in out and "1 split: splits of both.npz" in out
     assert "20 clips of 2 classes, 180 frames of 3 features" in err
-    clips, ((train, test),) = load_npz(here / "both.npz")
-    assert (train.tolist(), test.tolist()) == ([*range(12)], [*range(12, 20)])
+    clips, split = load_npz(here / "both.npz")
+    ((_, train, test),) = split.pairs
+    names = [clip.name for clip in clips]
+    assert (names[:12], names[12:]) == ([*train], [*test])
     np.testing.assert_array_equal(clips[13].sources[0], X[13])
     turned = {name: part.T if name[0] == "X" else part for name, part in parts.items()}
     np.savez("turned.npz", **turned)
@@ -185,7 +187,7 @@ def test_bases_of_a_file_are_checked(here):
         load_npz(here / "b.npz")
     np.savez("b.npz", bases=bases.swapaxes(1, 2), label=label)
     with pytest.raises(ValueError, match="1 <= p <= d.*transposed"):
-        load_new_npz(here / "b.npz")
+        read_sets(here / "b.npz")
     np.savez("b.npz", bases=bases[:0], label=label[:0])
     with pytest.raises(ValueError, match="must hold a basis, got none"):
         load_npz(here / "b.npz")

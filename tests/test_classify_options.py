@@ -455,29 +455,6 @@ def contents(folder):
     }
 
 
-def test_the_names_of_clips_and_of_sets_that_a_splits_file_may_hold(
-    tmp_path, monkeypatch, capsys
-):
-    """Those of sets are known when clips are read: their clips are known before."""
-    data = clips(tmp_path / "data")
-    path = tmp_path / "splits.csv"
-    path.write_text("clip,s\na/0.npy,train\nb/0.npy#0,train\na/1.npy#1,test\n")
-    monkeypatch.setattr(
-        "grassmann_sc.frames.read_frames",
-        lambda *_, **how: pytest.fail("a clip was read"),
-    )
-    asked = [
-        "compare",
-        str(data),
-        "--splits",
-        str(path),
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    with pytest.raises(pytest.fail.Exception, match="a clip was read"):
-        main(asked)
-
-
 # ------------------------------------------------------------------- what a model keeps
 
 

@@ -9,8 +9,8 @@ import pytest
 from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import (
     labelled_stretches,
-    load_new_npz,
     load_npz,
+    read_sets,
 )
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
@@ -432,7 +432,7 @@ def test_arrays_are_read_by_their_axes(here, axes):
     for clip, rows in zip(clips, X):
         np.testing.assert_array_equal(clip.sources[0], rows)
     np.save("X.npy", X.transpose(order))
-    (new, *_) = load_new_npz(here / "X.npy", axes=axes)
+    _, (new, *_) = read_sets(here / "X.npy", axes=axes)
     np.testing.assert_array_equal(new.sources[0], X[0])
 
 

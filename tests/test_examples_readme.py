@@ -128,12 +128,12 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
 
 def test_the_page_on_own_data_writes_a_file_that_the_commands_read(elsewhere):
     snippets.run(GUIDE / "own_data.rst")
-    found, pairs = load_npz("digits.npz")
+    found, parts = load_npz("digits.npz")
     assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
     assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
     assert all(clip.group is None for clip in found)
-    (split,) = pairs
-    assert np.array_equal(split.train, np.arange(0, 120, 2))
+    ((_, train, _),) = parts.pairs
+    assert [*train] == [f"set {i}" for i in range(0, 120, 2)]
     found, _ = load_npz("bases.npz")
     assert {clip.sources[0].columns.shape for clip in found} == {(64, 4)}
 
