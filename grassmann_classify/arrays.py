@@ -7,7 +7,9 @@ together in folds and splits.
 """
 
 import re
-from collections import Counter
+from collections import Counter, namedtuple
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,8 @@ IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 UNLABELLED = ("", "nan")
 ENOUGH = 20  # rows that tell a clock from a sensor
+# A frames.Table that was read. edges (n + 1,): when its rows begin, and the last ends
+Recording = namedtuple("Recording", [*frames.Table._fields, "edges"])
 
 
 # ------------------------------------------------------------------ sets of an .npz file
@@ -285,8 +289,8 @@ def labelled_stretches(
             f"{content_in_words(path)}"
         )
     texts = [label_column, *filter(None, [group_column])]
-    columns = recipe.columns or say_columns(tables, texts)
-    results = _read_tables(tables, columns, texts)
+    columns = recipe.columns or say_columns(tables, recipe, texts)
+    results = _read_tables(tables, replace(recipe, columns=columns), texts)
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
         raise errors[0]
@@ -301,7 +305,7 @@ def labelled_stretches(
         if not groups:
             groups = [[group_of(clip.sources[0], None, group_by)] * len(labels)]
         labelled = ~np.isin(np.char.lower(labels), UNLABELLED)
-        for start, part in _stretches(clip, table):
+        for start, part in _stretches(clip, table, table.texts):
             if labelled[start]:
                 label = printable(labels[start], but="")
                 clips.append(part._replace(label=label, group=groups[0][start] or None))
@@ -318,18 +322,21 @@ def labelled_stretches(
     return clips, columns
 
 
-def new_stretches(clips, recipe):
+def new_stretches(clips, recipe, label_column=None):
     """Clips without labels: where the recipe cuts windows, tables as their stretches.
 
     Stretches end where a number is missing. What is wrong with a table is its clip's
-    error.
+    error. label_column: the truth of tables that have it.
     """
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     if recipe.window is None or not tables:
         return clips
     parts = [clip for clip in clips if not is_table(clip.sources[0])]
     left_out = Counter()
-    for clip, table in zip(tables, _read_tables(tables, recipe.columns)):
+    texts = [label_column] * bool(label_column)
+    for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
+        if texts and isinstance(table, Exception):
+            (table,) = _read_tables([clip], recipe)
         why = table
         stretches = []
         if not isinstance(table, Exception):
@@ -343,25 +350,59 @@ def new_stretches(clips, recipe):
     return long or parts
 
 
-def _read_tables(tables, columns, texts=()):
-    """[the frames.Table or the error of each Clip of a table, ...]."""
+def _read_tables(tables, recipe, texts=()):
+    """[the Recording or the error of each Clip of a table, ...]."""
+    clock = [recipe.clock] * bool(recipe.clock)
 
     def read(clip):
         try:
-            return frames.read_table(clip.sources[0], columns, texts, gaps=True)
+            path = clip.sources[0]
+            columns = [*texts, *clock]
+            table = frames.read_table(path, recipe.columns, columns, gaps=True)
+            edges = np.arange(len(table.numbers) + 1) / (recipe.rate or 1)
+            if clock:
+                edges = _times(f"{path}: column {recipe.clock}", table.texts.pop())
+            return Recording(*table, edges)
         except Exception as error:
             return error
 
     return threaded(read, tables, "recordings" if len(tables) > 1 else None)
 
 
-def say_columns(clips, texts=()):
+def _times(column, cells):
+    """When the rows of a clock's cells begin, and the last ends (n + 1,).
+
+    Numbers are seconds as they stand; ISO times become seconds from the first on.
+    """
+    try:
+        times = [float(cell.replace(",", ".")) for cell in cells]
+    except ValueError:
+        try:
+            moments = [
+                datetime.fromisoformat(cell.replace("Z", "+00:00")) for cell in cells
+            ]
+        except ValueError as error:
+            raise ValueError(
+                f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got "
+                f"{error}"
+            ) from None
+        times = [(moment - moments[0]).total_seconds() for moment in moments]
+    steps = np.diff(times)
+    if not (np.isfinite(times).all() and (steps >= 0).all()):
+        raise ValueError(
+            f"{column} must hold finite times that never fall, got {cells[0]} to "
+            f"{cells[-1]}, of which one falls or is not finite"
+        )
+    return np.array([*times, times[-1] + (np.median(steps) if len(steps) else 1)])
+
+
+def say_columns(clips, recipe, texts=()):
     """Say which columns of tables are taken, by the first of these clips that has them.
 
     Gives their names: all tables have them, in any order; None if no clip is a table.
     """
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
-        (table,) = _read_tables([clip], None, texts)
+        (table,) = _read_tables([clip], replace(recipe, columns=None), texts)
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [
@@ -381,18 +422,25 @@ def say_columns(clips, texts=()):
     return None
 
 
-def _stretches(clip, table):
+def _stretches(clip, table, texts=()):
     """[(first row, Clip without a label), ...]: rows without gaps of the same texts."""
     gaps = _gaps(table)
     begins = np.arange(len(gaps)) == 0
-    for column in (gaps, *table.texts):
+    for column in (gaps, *texts):
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins).tolist()
-    return [
-        (start, Clip(f"{clip.name}@{start}", None, None, [table.numbers[start:stop]]))
-        for start, stop in zip(starts, [*starts[1:], len(gaps)])
-        if not gaps[start]
-    ]
+    stretches = []
+    for start, stop in zip(starts, [*starts[1:], len(gaps)]):
+        truth = [text[start:stop] for text in table.texts]
+        part = clip._replace(
+            name=f"{clip.name}@{start}",
+            sources=[table.numbers[start:stop]],
+            recording=clip.name,
+            edges=table.edges[start : stop + 1],
+            truth=truth[0] if truth else None,
+        )
+        stretches += [] if gaps[start] else [(start, part)]
+    return stretches
 
 
 def _gaps(table):

@@ -36,9 +36,9 @@ Header = namedtuple("Header", "n_frames size")
 # files, make it usable; header: if that could be read
 Failure = namedtuple("Failure", "why avoidable header", defaults=[None])
 # Of a clip that was read. spectra: [(U (d, r), s (r,)), ...] of its windows, singular
-# directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame: as a
-# Collection has it
-Built = namedtuple("Built", "spectra rows frame")
+# directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame and
+# spans: as a Collection has them
+Built = namedtuple("Built", "spectra rows frame spans", defaults=[None])
 
 
 def _results_of(job, clips, what=None):
@@ -253,7 +253,31 @@ def _build(clip, recipe, keep_rows):
     windows = [rows[i : i + length] for i in firsts]
     spectra = [_spectrum(rows, recipe) for rows in windows]
     kept = [kept_rows(rows, recipe) for rows in windows] if keep_rows else None
-    return Built(spectra, kept, parts[0].shape[1:] if recipe.is_raw else ())
+    edges = _edges(clip, parts, len(rows), recipe)
+    spans = [(edges[i], edges[i + length]) for i in firsts]
+    return Built(spectra, kept, parts[0].shape[1:] if recipe.is_raw else (), spans)
+
+
+def _edges(clip, parts, n_rows, recipe):
+    """When the rows of a clip begin, and the last ends (n_rows + 1,).
+
+    parts: the frames that were chosen of each source. A row lasts until the next begins.
+    Of files frames are counted as --every took them, and as --evenly left them.
+    """
+    edges = []
+    n = 0
+    for source, part in zip(clip.sources, parts):
+        places = np.arange(len(part)) * (1 if recipe.evenly else recipe.every)
+        length = len(part) * (1 if recipe.evenly else recipe.every)
+        if isinstance(source, np.ndarray):
+            length = len(source)
+            places = frames.pick(range(length), **recipe.choosing)
+        edges += [n + place for place in places]
+        n += length
+    edges = np.array([*edges, n])
+    edges = edges / (recipe.rate or 1) if clip.edges is None else clip.edges[edges]
+    m = len(edges) - 1
+    return np.interp(np.linspace(0, m, n_rows + 1), np.arange(m + 1), edges)
 
 
 def _spectrum(rows, recipe):
@@ -361,7 +385,24 @@ def _collect(clips, made, recipe, unusable):
         group = np.array([str(clip.group) for clip in clips])[number]
     spectra = spectra if recipe.is_weighted else None
     frame = made[0].frame
-    return Collection(X, sets, names, label, group, frame, number, unusable, spectra)
+    recordings = None
+    spans = None
+    if recipe.window is not None:
+        recordings = [clips[i].recording or clips[i].name for i in number]
+        spans = np.array([span for parts in made for span in parts.spans])
+    return Collection(
+        X,
+        sets,
+        names,
+        label,
+        group,
+        frame,
+        number,
+        unusable,
+        spectra,
+        recordings,
+        spans,
+    )
 
 
 # ------------------------------------------------------- what a second run finds again

@@ -17,18 +17,25 @@ FILM = 12  # frames of a clip that moves
 DARK = 64  # a picture is stretched whose brightest pixel is below it
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
-# one error, if the clip cannot be used
-Clip = namedtuple("Clip", "name label group sources")
+# one error, if the clip cannot be used. Of stretches of recordings: the recording; edges
+# (n_rows + 1,): when rows begin, and the last ends; truth (n_rows,): labels, if any
+Clip = namedtuple(
+    "Clip",
+    "name label group sources recording edges truth",
+    defaults=[None] * 3,
+)
 # columns (d, p): the orthonormal basis of a ready-made subspace
 Basis = namedtuple("Basis", "columns")
 # The sets of all clips that could be built. clip (n,): the number of each set's clip;
 # unusable: {name: why} of the clips that could not be built; sets: their rows, or None;
 # frame: (height, width), or () where rows are no frames; spectra: None, or U (n, d, r)
-# and s (n, r), all singular directions, of which weighted subspaces are made
+# and s (n, r), all singular directions, of which weighted subspaces are made. Where
+# clips were cut: recordings (n,): of which each set is a window; spans (n, 2): when it
+# begins and ends, in seconds if recipes tell the rate or the clock, else in rows
 Collection = namedtuple(
     "Collection",
-    "X sets names label group frame clip unusable spectra",
-    defaults=[None, {}, None],
+    "X sets names label group frame clip unusable spectra recordings spans",
+    defaults=[None, {}, None, None, None],
 )
 
 
@@ -43,6 +50,8 @@ def some_sets(collection, chosen):
         clip=collection.clip[chosen],
         unusable={},
         spectra=collection.spectra and [A[chosen] for A in collection.spectra],
+        recordings=collection.recordings and [collection.recordings[i] for i in chosen],
+        spans=None if collection.spans is None else collection.spans[chosen],
     )
 
 

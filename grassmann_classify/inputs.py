@@ -71,7 +71,7 @@ def labelled_clips(recipe, settings, paths):
     _say_alike({clip.label for clip in clips})
     clips = with_bases(clips, recipe.key)
     if columns is None and recipe.axes is None:
-        columns = say_columns(clips)
+        columns = say_columns(clips, recipe)
     recipe = replace(recipe, columns=columns and tuple(columns))
     return clips, parts, recipe_of(clips, recipe, settings)
 
@@ -89,11 +89,12 @@ def _say_alike(labels):
             )
 
 
-def new_clips(path, recipe):
-    """Those of a folder, a file of sets, or one clip."""
+def new_clips(path, recipe, label_column=None):
+    """Those of a folder, a file of sets, or one clip; labels of recordings are truth."""
     if path.is_file() and holds_sets(path, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1]
-    return new_stretches(with_bases(find_new_clips(path), recipe.key), recipe)
+    clips = with_bases(find_new_clips(path), recipe.key)
+    return new_stretches(clips, recipe, label_column)
 
 
 def recipe_of(clips, recipe, settings):

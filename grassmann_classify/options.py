@@ -153,6 +153,25 @@ OPTIONS = {
         type=int,
         metavar="M",
     ),
+    "--rate": dict(
+        help="rows or frames a second: windows are told in seconds (default: in rows)",
+        type=float,
+        metavar="HZ",
+    ),
+    "--clock": dict(
+        help="of recordings, the column of their clock, in seconds or ISO times",
+        metavar="NAME",
+    ),
+    "--smooth": dict(
+        help="of recordings, the median of each class's probability over so long decides "
+        "(default: not smoothed)",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+    ),
+    "--json": dict(
+        help="print one JSON object a clip, and nothing else, to stdout", **FLAG
+    ),
     "--group-by": dict(
         help="take a clip's group from its file name; groups are kept together, and one is "
         "left out at a time",
@@ -336,21 +355,21 @@ DEFAULTS = {
 }
 BY_SUBJECT = {
     "clips and frames": "--size --labels --key --axes --columns --label-column "
-    "--group-column --group-by --window --step --every --evenly --resample --skip "
-    "--strict",
+    "--group-column --group-by --window --step --rate --clock --every --evenly "
+    "--resample --skip --strict",
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--stack --arma --single",
     "evaluation": "--repeats --train --splits --seconds --jobs --seed --f1 "
-    "--choices --coverage",
+    "--choices --coverage --smooth",
     "methods": "--methods --kernels --baselines --lam --neighbors --C --atoms "
     "--iterations",
-    "output": "--out --no-pictures --format --dpi",
+    "output": "--out --json --no-pictures --format --dpi",
 }
 
 LEARNING = {*BY_SUBJECT["from frames to subspaces"].split()}
 FRAMES = {*BY_SUBJECT["clips and frames"].split()}
 METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
-OUTPUT = {*BY_SUBJECT["output"].split()}
+OUTPUT = {*BY_SUBJECT["output"].split()} - {"--json"}  # of predict alone
 COMMANDS = {  # the argument, what it does, an example, its first options, the others
     "compare": (
         {"data": "class folders of clips, an .npz file of sets, or recordings"},
@@ -375,7 +394,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "predict new_clips --data actions --save actions.npz",
         "--data --model --save --labels --out --methods --size --recipe --coverage "
         "--kernels",
-        FRAMES | LEARNING | METHODS | OUTPUT,
+        FRAMES | LEARNING | METHODS | OUTPUT | {"--smooth", "--json"},
     ),
     "add": (
         {
@@ -403,11 +422,12 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "-k --p --out --size --center --stack --seed --no-pictures --window",
         (FRAMES | LEARNING | OUTPUT)
         - {"--labels", "--label-column", "--group-column", "--group-by", "--recipe"}
-        - {"--spectrum"},
+        - {"--spectrum", "--rate", "--clock"},
     ),
 }
 BESIDE_MODEL = {  # the options that a saved model goes with
-    *"model save labels out strict skip coverage pictures format dpi".split(),
+    *"model save labels out strict skip coverage smooth json label_column pictures "
+    "format dpi".split(),
 }
 OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 READ = {  # what must be there
@@ -423,6 +443,7 @@ APART = [  # options that exclude each other
     ("labels", "group_by"),
     ("label_column", "labels"),
     ("group_column", "group_by"),
+    ("rate", "clock"),
     ("spectrum", "arma"),
     ("stack", "arma"),
 ]

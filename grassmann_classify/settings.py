@@ -50,6 +50,7 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "seconds": Rule(float, least=0, optional=True),
     "seed": Rule(int, least=0, most=2**31 - 1),  # scikit-learn takes twice as many
     "coverage": Rule(float, least=0),
+    "smooth": Rule(float, least=0),
     "f1": Rule(bool),
     "choices": Rule(bool),
     "k": Rule(int, least=1, optional=True),
@@ -63,6 +64,8 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "resample": Rule(int, least=1, optional=True),
     "window": Rule(int, least=1, optional=True),
     "step": Rule(int, least=1, optional=True),
+    "rate": Rule(float, positive=True, optional=True),
+    "clock": Rule("text", optional=True),
     "arma": Rule(int, least=0),
     "feature_options": Rule(dict),
     "dpi": Rule(int, least=10, most=2400),
@@ -149,6 +152,7 @@ class Settings:
     seconds: float | None = None  # after these no row and no fold begins
     seed: int = 0
     coverage: float = 0.9  # of the right class by the possible ones
+    smooth: float = 0  # of a recording's answers, in seconds or rows; 0: they are not
     f1: bool = False
     choices: bool = False
     k: int | None = None  # clusters
@@ -195,6 +199,8 @@ class Recipe:
     resample: int | None = None  # the rows, linearly in time
     window: int | None = None  # rows of a set, of which a clip may give several
     step: int | None = None  # from one window's first row to the next's, None: window
+    rate: float | None = None  # rows a second
+    clock: str | None = None  # the column of tables that tells the time of rows
     stack: int = 1  # blocks of the Hankel matrix
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
@@ -221,6 +227,11 @@ class Recipe:
     def is_weighted(self):
         """Are all singular directions kept, of which weighted subspaces are made?"""
         return self.fewer and not self.arma and self.features != READY_MADE
+
+    @property
+    def unit(self):
+        """In what the spans of windows are measured."""
+        return "seconds" if self.rate or self.clock else "rows"
 
     @property
     def clip_axes(self):
@@ -259,6 +270,7 @@ class Paths:
     out: Path = Path("out")
     pictures: bool = True
     format: str = FORMATS[0]
+    json: bool = False  # answers to stdout as objects
     dpi: int = DPI
     command: str = ""  # as it was typed
 

@@ -472,6 +472,8 @@ OTHERS = {  # values that are none of the defaults
     "--resample": "3",
     "--window": "3",
     "--step": "3",
+    "--rate": "50",
+    "--clock": "x",
     "--group-by": "x",
     "--recipe": "plain",
     "--feature-options": '{"grid":1}',
@@ -513,6 +515,7 @@ def test_what_goes_with_a_model_is_taken(tmp_path, monkeypatch):
     (tmp_path / "DIR").mkdir()
     monkeypatch.chdir(tmp_path)
     taken = "--out o --no-pictures --format svg --dpi 40 --strict --coverage 0.8"
+    taken += " --smooth 3 --json --label-column x"
     parse(["predict", "DIR", "--model", "FILE", *taken.split()])
     assert BESIDE_MODEL <= DEFAULTS.keys()
     added = ["--skip", "--out", "o"]
