@@ -41,6 +41,29 @@ def code(problem, **options):
 # --------------------------------------------------------------------------- optimality
 
 
+def descended(K, k, lam, positive):
+    """The code of one query by coordinate descent, to the end."""
+    y = np.zeros(len(k))
+    change = 1.0
+    while change > 1e-15:
+        before = y.copy()
+        for j in range(len(k)):
+            u = k[j] - K[j] @ y + K[j, j] * y[j]
+            size = max((u if positive else abs(u)) - lam / 2, 0)
+            y[j] = np.copysign(size, u) / K[j, j]
+        change = error(y, before)
+    return y
+
+
+@laws
+@given(regular_problems(), booleans)
+def test_codes_are_those_of_coordinate_descent(problem, positive):
+    codes = code(problem, positive=positive, tol=1e-14)
+    for k, y in zip(problem.K_xd, codes):
+        twin = descended(problem.K_dd, k, problem.lam, positive)
+        np.testing.assert_allclose(y, twin, rtol=0, atol=LOOSE)
+
+
 @laws
 @given(coding_problems(), booleans)
 def test_lasso_satisfies_kkt_and_certifies_the_gap(problem, positive):
@@ -64,6 +87,24 @@ def test_tol_bounds_both_the_gap_and_the_violation(problem, seed, tol, positive)
     )
     assert (gap <= tol * problem.norm2).all()
     assert worst_violation(problem, codes, positive) <= tol * problem.norm2 + TIGHT
+
+
+@laws
+@given(regular_problems(), booleans)
+def test_small_inner_products_are_coded_as_accurately_as_large_ones(problem, positive):
+    """The gap of a start whose violation is a thousandth of lam_max is within tol of
+    norm2, where inner products are small; the violation is not within tol of lam_max.
+    """
+    k = 1e-6 * problem.K_xd
+    lam = 1e-6 * problem.lam
+    options = dict(norm2=problem.norm2, positive=positive)
+    best = gs.sparse_codes(problem.K_dd, k, lam, **options)
+    codes = gs.sparse_codes(
+        problem.K_dd, k, lam, init=1.002 * best, tol=1e-4, **options
+    )
+    for own, y in zip(k, codes):
+        excess = violation(problem.K_dd, own, y, lam, positive)
+        assert excess <= 1e-4 * np.abs(own).max() + 1e-20
 
 
 @laws
@@ -610,25 +651,35 @@ def test_certificate_twin(problem, seed, positive):
         )
 
 
-@laws
-@given(coding_problems(), booleans)
-def test_coordinate_descent_twin(problem, positive):
-    """One round does at least what the largest coordinate step from zero does, if the
-    code is not that of least squares, which it may be when the bound of that one is
-    better.
+@pytest.mark.parametrize("seed", [196, 1452, 3046])
+def test_a_shifted_dual_point_counts_only_if_it_is_feasible(seed):
+    """Where a product is negative, the shift that mends one atom breaks another: the gap
+    of these starts would be less than what they lack.
     """
-    K = problem.K_dd
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # one round need not be enough
-        codes = code(problem, positive=positive, max_iter=1)
-    steps = np.zeros_like(codes)
-    for k, y in zip(problem.K_xd, steps):
-        u = k if positive else np.abs(k)
-        j = u.argmax()
-        y[j] = np.sign(k[j]) * max(u[j] - problem.lam / 2, 0) / K[j, j]
-    better = cost(problem, codes) <= cost(problem, steps) + TIGHT * problem.norm2
-    g = problem.K_xd - codes @ K  # 0 for least squares
-    assert (better | (np.abs(g).max(axis=1) < LOOSE)).all()
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, 4)) * 10.0 ** rng.uniform(-1.5, 1, 6)[:, None]
+    x = rng.standard_normal(4)
+    K = A @ A.T
+    k = A @ x
+    lam = rng.choice([0.01, 0.1, 0.3]) * 2 * k.max()
+    start = np.maximum(rng.standard_normal(6), 0) * rng.choice([0.05, 0.2, 0.5])
+    costs = []
+    gaps = []
+    for tol in (1e9, 1e-12):  # the start itself, and the best
+        coded = gs.sparse_codes(
+            K,
+            k[None],
+            lam,
+            norm2=x @ x,
+            positive=True,
+            init=start[None],
+            tol=tol,
+            return_info=True,
+        )
+        y = coded.codes[0]
+        costs.append(y @ K @ y - 2 * y @ k + lam * y.sum())
+        gaps.append(coded.gap[0])
+    assert costs[0] - costs[1] <= gaps[0]
 
 
 @laws

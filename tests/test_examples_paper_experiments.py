@@ -203,6 +203,47 @@ def test_random_splits_keep_the_sets_of_a_clip_together(name, tmp_path):
         assert not set(clip[train]) & set(clip[test])
 
 
+def labelled(label, group=None):
+    """A Collection of sets that are a clip each."""
+    label = np.asarray(label)
+    return Collection(None, None, None, label, group, (), np.arange(len(label)))
+
+
+@pytest.mark.parametrize(
+    "name, share, repeats",
+    [("youtube", 0.7, 10), ("ballet", 0.5, 10), ("dyntex", 0.5, 20)],
+)
+def test_random_splits_have_the_papers_share_and_number(name, share, repeats, tmp_path):
+    preset = PRESETS[name]
+    label = np.repeat(range(5), 20)
+    pairs = preset.splits(labelled(label), tmp_path, preset.repeats, 0)
+    assert len(pairs) == repeats
+    for train, _ in pairs:
+        assert np.bincount(label[train]).tolist() == [20 * share] * 5
+    assert len({tuple(np.sort(train)) for train, _ in pairs}) == repeats
+
+
+def test_gender_is_learned_from_ten_persons_of_each(tmp_path):
+    """124 persons of six walks each, 31 of them women."""
+    person = np.repeat(range(124), 6)
+    gender = np.where(person < 31, "female", "male")
+    preset = PRESETS["casia"]
+    pairs = preset.splits(labelled(gender, person), tmp_path, preset.repeats, 0)
+    assert len(pairs) == 10
+    for train, test in pairs:
+        for name in ("female", "male"):
+            assert len({*person[train][gender[train] == name]}) == 10
+        assert len({*person[test]}) == 104
+
+
+def test_gestures_are_learned_from_set_5_and_tested_on_each_other_set(tmp_path):
+    light = np.tile([f"Set{k}" for k in range(1, 6)], 6)
+    collection = labelled(np.repeat(["flat", "spread"], 15), light)
+    pairs = PRESETS["cambridge"].splits(collection, tmp_path, 1, 0)
+    assert [{*light[test]} for _, test in pairs] == [{f"Set{k}"} for k in range(1, 5)]
+    assert all({*light[train]} == {"Set5"} and len(train) == 6 for train, _ in pairs)
+
+
 def test_recipes_follow_the_paper():
     frames = moving(1, 0, 48)
     clip = Clip("c", "a", None, [frames])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from examples import ballet_atoms, common, paper_experiments
-from grassmann_sc import random_subspaces
+from grassmann_sc import chordal_distance, learn, plots, random_subspaces
 from processes import ROOT, run_python
 
 SCRIPTS = sorted(
@@ -19,6 +19,7 @@ SCRIPTS = sorted(
     for path in (ROOT / folder).glob("*.py")
     if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
 )
+plot_atoms = plots.plot_atoms
 SLOW = {"numpy", "numba", "sklearn", "matplotlib", "scipy"}
 
 
@@ -129,7 +130,15 @@ def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
         ballet_atoms.OPTIONS,
         ["--data", str(path), "--atoms", "3", "--dpi", "30"],
     )
+    drawn = []
+    monkeypatch.setattr(
+        plots, "plot_atoms", lambda D, shape: drawn.append(D) or plot_atoms(D, shape)
+    )
     ballet_atoms.main(asked)
+    clips = np.linalg.qr(bases[:, :, :3].astype(float))[0]
+    learned = learn.gdl(clips, 3, 0.1, rng=0).atoms  # of clips, and none of these
+    assert np.array_equal(drawn[0], learned)
+    assert chordal_distance(learned, clips).min() > 0.1
     first, last = map(float, re.findall(r"\d+\.\d", capsys.readouterr().out))
     assert last < first
     assert (tmp_path / "out" / "ballet_atoms.png").exists()

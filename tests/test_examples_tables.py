@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from examples import search_synthetic, table_running_time, table_synthetic
-from grassmann_sc import geodesic_distance, intrinsic, random_subspaces
+from grassmann_sc import (
+    geodesic_distance,
+    intrinsic,
+    projection_kernel,
+    random_subspaces,
+)
+from grassmann_sc.baselines import tangent
+from grassmann_sc.baselines.estimators import ISC
 from oracles import TIGHT, error
 
 METHODS = ["lE-SC", "lE-SC-adaptive", "iSC", "gSC", "gLC", "gSC, reconstructed"]
@@ -28,6 +35,39 @@ def test_samples_of_a_class_are_normal_in_a_tangent_space(base):
         assert H.std(axis=1)[:, 4:].mean() == pytest.approx(1e-3, rel=0.1)
     within = geodesic_distance(queries[:50]).max()
     assert within < 0.02 < geodesic_distance(queries[:1], queries[50::50]).min()
+
+
+def test_the_synthetic_problems_have_the_papers_sizes():
+    assert (table_synthetic.D, table_synthetic.P) == (6, 2)
+    assert table_synthetic.REPETITIONS == 10
+    for problem in table_synthetic.PROBLEMS:
+        atoms, queries, labels, truth = table_synthetic.draw(
+            problem, np.random.default_rng(0)
+        )
+        assert np.bincount(labels).tolist() == [8] * 4
+        assert np.bincount(truth).tolist() == [1000] * 4
+        assert (len(atoms), len(queries)) == (32, 4000)
+
+
+def test_every_row_of_the_synthetic_table_is_its_method(monkeypatch):
+    """None answers by chance, 25 %; iSC as its classifier does, from codes of sum 1."""
+    monkeypatch.setattr(table_synthetic.draw, "__defaults__", (40,))
+    sums = []
+
+    def spy(*arguments):
+        codes = intrinsic_codes(*arguments)
+        sums.extend(codes.sum(axis=1))
+        return codes
+
+    intrinsic_codes = tangent.intrinsic_codes
+    monkeypatch.setattr(tangent, "intrinsic_codes", spy)
+    easy = table_synthetic.PROBLEMS[0]
+    rates = table_synthetic.recognise(easy, 1)
+    assert list(rates) == METHODS and min(rates.values()) > 80
+    assert error(sums, np.ones(160)) < 1e-6
+    atoms, queries, labels, truth = table_synthetic.draw(easy, np.random.default_rng(1))
+    model = ISC(table_synthetic.LAM["iSC"]).fit(atoms, labels)
+    assert rates["iSC"] == 100 * np.mean(model.predict(queries) == truth)
 
 
 def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
@@ -107,6 +147,31 @@ def test_tangent_projections_are_those_of_log_map():
         abs(table_running_time.tangent_projections(X, D, vectors=False) / total - 1)
         < TIGHT
     )
+
+
+def test_what_the_running_time_table_times_is_done(monkeypatch):
+    """All inner products; all squared distances, and for iSC each tangent vector."""
+    sizes = (table_running_time.N_QUERIES, table_running_time.N_ATOMS)
+    assert (*sizes, table_running_time.P) == (1000, 1000, 3)
+    assert table_running_time.SIZES == [100, 1000, 10000]
+    made = []
+
+    def spy(x, atoms, factors, first, out):
+        tangents(x, atoms, factors, first, out)
+        made.append(out.transpose(1, 2, 0).copy())
+
+    tangents = table_running_time.tangents
+    monkeypatch.setattr(table_running_time, "tangents", spy)
+    monkeypatch.setattr(table_running_time, "BLOCK", 5)
+    X = random_subspaces(5, 30, 3, rng=0)
+    D = random_subspaces(7, 30, 3, rng=1)
+    assert error(table_running_time.TASKS["gSC"](X, D), projection_kernel(X, D)) < TIGHT
+    total = (geodesic_distance(X, D) ** 2).sum()
+    assert table_running_time.TASKS["iSC, factors"](X, D) == pytest.approx(total)
+    assert not made
+    assert table_running_time.TASKS["iSC"](X, D) == pytest.approx(total)
+    for x, vectors in zip(X, made, strict=True):
+        assert error(vectors, intrinsic.log_map(x, D)) < 1e-8
 
 
 def test_the_running_time_table_prints_the_papers_ratios(monkeypatch, capsys, tmp_path):
