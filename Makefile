@@ -8,6 +8,8 @@
 # make stress hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles of
 #             coding, learning and methods: tests/stress, then all tests of the suite that draw
 #             their problems, many times; six minutes; SEED=1 draws others
+# make mutate small changes of the code, one by one, each under the tests that concern it; prints
+#             those that no test notices; an hour; SEED=1 draws others, COUNT=20, FILES="learn.py"
 #
 # All use .venv, which this file owns. They create it once, and again after setup.cfg changes, with
 # what make demo needs; the others add what they need.
@@ -20,7 +22,7 @@ READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
-.PHONY: demo test types bench pages stress
+.PHONY: demo test types bench pages stress mutate
 
 demo: $(DEMO)
 	$(VENV_PYTHON) -m examples.quickstart
@@ -56,9 +58,16 @@ pages: $(DOCS)
 STRESS := -m pytest -n 2 --dist loadfile --disable-warnings --hypothesis-profile=stress \
 	--hypothesis-seed=$(or $(SEED),0) -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
+# The second half runs whatever the first says; make fails if either does.
+stress: export OMP_NUM_THREADS := 1
+stress: export OPENBLAS_NUM_THREADS := 1
 stress: $(READY)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) $(STRESS) tests/stress
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) $(STRESS) -m hypothesis tests
+	$(VENV_PYTHON) $(STRESS) tests/stress; first=$$?; \
+	$(VENV_PYTHON) $(STRESS) -m hypothesis tests && exit $$first
+
+mutate: $(READY)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) tests/mutate.py \
+		--seed $(or $(SEED),0) --count $(or $(COUNT),100) $(FILES)
 
 define CHECK_PYTHON
 import sys

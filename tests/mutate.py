@@ -135,7 +135,7 @@ def tests_of(module, path, root):
     """The test files that are named after a module, then the others that import it, but
     for those of the application.
     """
-    name = "core" if module == CORE else module.replace(".", "_")
+    name = "core" if module == CORE else "_".join(module.split("."))
     files = sorted(root.glob("tests/test_*.py"))
     named = [file for file in files if re.match(rf"test_{name}[_.]", file.name)]
     word = re.compile(rf"import.*\b{path.stem}\b|\b{path.stem}\.")

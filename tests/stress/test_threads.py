@@ -6,6 +6,7 @@ import functools
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -147,6 +148,9 @@ def interrupted(call, delay, again=0.0):
         if frame is not None:
             signal.raise_signal(signal.SIGINT)
 
+    # pytest's own hook, interrupted itself, would take that for a failure of the test
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable: None
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6), again)
@@ -156,6 +160,7 @@ def interrupted(call, delay, again=0.0):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
         assert signal.getsignal(signal.SIGINT) == handler
 
 
