@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 try:
     from sklearn import base
@@ -60,6 +60,7 @@ __all__ = [
     "VideoSubspaces",
 ]
 
+FROM_SETS = "of sets of frames ImageSetSubspaces(p) makes subspaces (n, d, p)"
 FAINT = 1e-6  # an edge, beside 1 or 2 of the strongest of each subspace
 RandomState: TypeAlias = core.Rng | np.random.RandomState
 
@@ -125,7 +126,10 @@ class OnSubspaces(Estimator):
             check_is_fitted(self)
         if not self.is_precomputed():
             check = core.check_dictionary if fit else core.check_bases
-            checked = check(X, "X", weighted=self.takes_weighted)
+            try:
+                checked = check(X, "X", weighted=self.takes_weighted)
+            except ValueError as error:
+                raise ValueError(f"{error}; {FROM_SETS}") from None
         elif fit:
             checked = core.check_symmetric(X, "X")
         else:
@@ -169,6 +173,18 @@ class ByScores(base.ClassifierMixin):
         return self.classes_[winners]
 
 
+class ByProbabilities(ByScores):
+    """Probabilities from logits(X) (n, n_classes), their logarithms but for a constant."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """softmax(logits), (n, n_classes)."""
+        return softmax(self.logits(X), axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithms of predict_proba, finite where a probability rounds to 0."""
+        return log_softmax(self.logits(X), axis=1)
+
+
 class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
     """Names for the n_features_out_ columns of what transform gives."""
 
@@ -206,6 +222,7 @@ class SetsTransformer(Transformer, Estimator):
     def _fitted(self, X, some):
         """What transform gives of some of X, after fit."""
         shared.warn_of_bases(X)
+        shared.warn_of_transposed(X)
         made = self._made_of(some)
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
@@ -481,7 +498,7 @@ class Coding:
 
 
 @dataclass(eq=False, repr=False)
-class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
+class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
     """Codes a query over labelled subspaces and takes the class of the highest score.
 
     fit takes the dictionary: all training sets, or atoms learned for each class, with
@@ -705,9 +722,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             core.check_integer(n_atoms, "n_atoms", 1)
         return core.Shares(shares.indices[:, :n_atoms], shares.values[:, :n_atoms])
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(class_scores / temperature_), (n, n_classes)."""
-        return softmax(self.class_scores(X) / self.temperature_, axis=1)
+    def logits(self, X: ArrayLike) -> np.ndarray:
+        """class_scores / temperature_, (n, n_classes)."""
+        return self.class_scores(X) / self.temperature_
 
     def _coded(self, X):
         """Codes (n, N), checked Gram matrices of atoms and queries, and norm2."""
@@ -725,7 +742,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
 
 @dataclass(eq=False, repr=False)
-class DiscriminativeDictionary(ByScores, OnSubspaces):
+class DiscriminativeDictionary(ByProbabilities, OnSubspaces):
     """A few atoms for each class, learned to explain it and no other.
 
     The class wins whose atoms explain a query best. The atoms are those of
@@ -790,12 +807,12 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
             X, D, self.index_, len(self.classes_), self.reg
         )
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(-sharpness_ errors) (n, n_classes).
+    def logits(self, X: ArrayLike) -> np.ndarray:
+        """-sharpness_ errors but for a constant, (n, n_classes).
 
-        Learning fits these probabilities on the training set.
+        Learning fits the probabilities on the training set.
         """
-        return softmax(self.class_scores(X) * self.sharpness_, axis=1)
+        return self.class_scores(X) * self.sharpness_
 
 
 @dataclass(eq=False, repr=False)

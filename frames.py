@@ -437,7 +437,7 @@ def _video_shape(path):
     """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    av = shared.import_extra("av", f"{path}: videos need PyAV", "av")
+    av = shared.import_extra("av", "videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
             found = [

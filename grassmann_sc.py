@@ -2652,14 +2652,11 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
         full = f"{__name__}.{name}"
-        is_module = name in ("baselines", "large", *MODULES)
-        if is_module and importlib.util.find_spec(full):
-            return importlib.import_module(full)
-        raise AttributeError(
-            f"{full} must be copied beside {__file__}"
-            if is_module
-            else f"module {__name__!r} has no attribute {name!r}"
-        )
+        if name not in ("baselines", "large", *MODULES):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if not importlib.util.find_spec(full):  # the same by "from": no AttributeError
+            raise ModuleNotFoundError(f"{full} must be copied beside {__file__}")
+        return importlib.import_module(full)
 
 
 def __dir__():

@@ -128,7 +128,7 @@ def gdl(
     repetition, 0 as absence.
     callback: called with what is Learned so far after each iteration; a true result
     stops.
-    progress: show a bar with the cost, by tqdm.
+    progress: tell how far it is, and the cost, on stderr.
     checkpoint: path of a file that is replaced, whole, after each iteration.
     resume: path of a checkpoint of the same problem to go on from, to the bits of an
     uninterrupted run; rng and init are then the file's.
@@ -173,9 +173,7 @@ def gdl(
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
     learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
-    with shared.progress_bar(
-        progress, total=n_iter, desc="gdl", unit="iteration"
-    ) as move:
+    with shared.progress_line(progress, n_iter, "gdl, iterations") as move:
         if resume is None:
             learner, state = learner.started(atoms)
         return _iterate(learner, state, n_iter, tol, callback, move, record)

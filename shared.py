@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -139,6 +140,26 @@ def _are_columns(A, excess):
     return max(excess(squares), np.abs(G - np.diag(squares)).max(initial=0)) <= tol
 
 
+def look_transposed(shapes):
+    """Do arrays of these shapes (rows, columns) seem to have a channel a row?
+
+    All have one shape, with fewer rows than columns. Frames of many features may too.
+    """
+    return len(shapes) > 1 and {*shapes} == {shapes[0]} and shapes[0][0] < shapes[0][1]
+
+
+def warn_of_transposed(sets):
+    """Warn if an array (n, n_frames, d) of sets seems to be (n, channels, time)."""
+    array = isinstance(sets, np.ndarray) and sets.ndim == 3
+    if array and look_transposed([frames.shape for frames in sets]):
+        n, d = sets.shape[1:]
+        core.warn(
+            f"all sets have {n} frames of {d} features: transposed? If these are {n} "
+            f"channels of {d} time steps, X.swapaxes(1, 2) has a time step a row; if "
+            "they are frames, list(X) says so"
+        )
+
+
 def check_classes(labels, N, name="labels", owners="atoms"):
     """The classes, at least two, and the index of each of N labels among them."""
     classes, index = core.check_labels(labels, N, name, owners)
@@ -229,24 +250,41 @@ def natural_order(name):
 
 
 @contextlib.contextmanager
-def progress_bar(wanted, **options):
-    """A function (steps, cost=None) that moves a bar of tqdm with these options.
+def progress_line(wanted, total, what, initial=0):
+    """A function (steps, cost=None) that tells stderr how far a loop has come.
 
-    It does nothing if no bar is wanted.
+    On a terminal one line changes; a log gets a line every ten seconds. Nothing is told
+    if it is not wanted. total: of the steps, or None; what: is done in them.
     """
     if not core.check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
         return
-    tqdm = import_extra("tqdm", "progress needs tqdm", "tqdm").tqdm
-    every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
-    with tqdm(**options, mininterval=every) as bar:
+    terminal = sys.stderr.isatty()
+    start = time.monotonic()
+    told = start - 10 * terminal  # when a line was written
+    done = initial
+    line = ""
 
-        def move(steps, cost=None):
-            if cost is not None:
-                bar.set_postfix_str(f"cost={cost:.6g}", refresh=False)
-            bar.update(steps)
+    def move(steps, cost=None):
+        nonlocal told, done, line
+        now = time.monotonic()
+        done += steps
+        line = f"{what}: {done}"
+        if total is not None:
+            left = (now - start) * (total - done) / max(done - initial, 1)
+            line += f" of {total}, {left:.0f} s left"
+        if cost is not None:
+            line += f", cost {cost:.6g}"
+        if now - told > (0.1 if terminal else 10):
+            told = now
+            text = f"\r{line:<70}" if terminal else f"{line}\n"
+            print(text, end="", file=sys.stderr, flush=True)
 
+    try:
         yield move
+    finally:
+        if terminal and line:
+            print(f"\r{line:<70}", file=sys.stderr, flush=True)
 
 
 def import_extra(module, who, package):
@@ -254,7 +292,8 @@ def import_extra(module, who, package):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{who}: pip install {package}") from error
+        command = f"{sys.executable} -m pip install {package}"
+        raise ImportError(f"{who}: {command}") from error
 
 
 def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:

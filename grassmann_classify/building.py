@@ -19,9 +19,9 @@ from grassmann_classify.recipes import (
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
 from grassmann_classify.words import first_of, plural, printable, to_stderr
-from grassmann_sc import files, frames, subspaces
+from grassmann_sc import files, frames, shared, subspaces
 
-MANY = 200  # a progress bar is shown for the headers of so many clips
+MANY = 200  # of the headers of so many clips is told how far it is
 VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
 MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
 ADVICE = {  # for arguments of frames.Avoidable
@@ -33,8 +33,9 @@ ADVICE = {  # for arguments of frames.Avoidable
 # (height, width) or (d,) of its frames
 Header = namedtuple("Header", "n_frames size")
 # Of a clip that cannot be used. avoidable: would an option, or another layout of its
-# files, make it usable; header: if that could be read
-Failure = namedtuple("Failure", "why avoidable header", defaults=[None])
+# files, make it usable; header: if that could be read; missing: the package that reads
+# it, in words that are the same for all of its clips
+Failure = namedtuple("Failure", "why avoidable header missing", defaults=[None, None])
 # Of a clip that was read. spectra: [(U (d, r), s (r,)), ...] of its windows, singular
 # directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame and
 # spans: as a Collection has them
@@ -47,6 +48,9 @@ def _results_of(job, clips, what=None):
     def result_of(clip):
         try:
             return job(clip)
+        except ImportError as error:
+            why = f"{clip.name}: {error}"
+            return Failure(why, True, missing=str(error))
         except Exception as error:  # whatever a damaged file raises
             words = getattr(error, "what", None) or str(error) or type(error).__name__
             why = printable(words)
@@ -54,7 +58,7 @@ def _results_of(job, clips, what=None):
             if getattr(error, "argument", None):
                 value = str(error.value).strip("'\"")
                 why += f"; {ADVICE[error.argument].format(value)}"
-            return Failure(why, isinstance(error, (frames.Avoidable, ImportError)))
+            return Failure(why, isinstance(error, frames.Avoidable))
 
     return dict(zip([clip.name for clip in clips], threaded(result_of, clips, what)))
 
@@ -64,9 +68,11 @@ def check_usable(results, strict=False):
 
     strict: ValueError if there is any.
     """
-    why = {name: r.why for name, r in results.items() if isinstance(r, Failure)}
+    failures = {name: r for name, r in results.items() if isinstance(r, Failure)}
+    why = {name: failure.why for name, failure in failures.items()}
     if len(why) == len(results):
-        first = "; ".join([*why.values()][:3])
+        words = dict.fromkeys(r.missing or r.why for r in failures.values())
+        first = "; ".join([*words][:3])
         raise ValueError(f"no clip could be read: {first}")
     if strict and why:
         raise ValueError(next(iter(why.values())))
@@ -83,7 +89,7 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    bar = "headers" if len(clips) >= MANY else None
+    bar = "headers read" if len(clips) >= MANY else None
     headers = _results_of(lambda clip: _header_of(clip, recipe), clips, bar)
     if not recipe.is_raw:
         return headers
@@ -185,7 +191,8 @@ def look_at_new(clips, recipe, shape, strict=False):
 
 
 def _lost(clips, headers):
-    """Yield a line for each class that loses usable clips, or all clips."""
+    """A line for each reason for which classes lose usable clips, or all clips."""
+    lines = {}
     classes = {}
     for clip in clips:
         classes.setdefault(clip.label, []).append(headers[clip.name])
@@ -195,7 +202,9 @@ def _lost(clips, headers):
         if avoidable or len(failures) == len(members):
             share = f"{len(failures)} of {plural(len(members), 'clip')}"
             name = "" if label is None else f"{label}: "
-            yield f"  {name}{share}, as {(avoidable or failures)[0].why}"
+            first = (avoidable or failures)[0]
+            lines.setdefault(first.missing or first.why, []).append(name + share)
+    return [f"  {', '.join(whose)}, as {why}" for why, whose in lines.items()]
 
 
 def _overview(clips, shapes, recipe):
@@ -216,15 +225,16 @@ def _overview(clips, shapes, recipe):
     n_classes = len({clip.label for clip in clips} - {None})
     among = f" of {plural(n_classes, 'class')}" * bool(n_classes)
     words = f"{plural(len(clips), 'clip')}{among}, {total} of {where}"
-    n, size = shapes[0]
-    alike = len(clips) > 1 and {*shapes} == {shapes[0]} and len(shapes) == len(clips)
-    if alike and len(size) == 1 and (n or size[0]) < size[0] and what == "frame":
+    flat = [(n, *size) for n, size in shapes if len(size) == 1]
+    whole = what == "frame" and recipe.axes is None and len(flat) == len(clips)
+    if whole and shared.look_transposed(flat):
+        n, d = flat[0]
         words += (
-            f"\nall clips have {plural(n, 'frame')} of {size[0]} features, which looks "
+            f"\nall clips have {plural(n, 'frame')} of {d} features, which looks "
             f"transposed: if these are {plural(n, 'channel')} of "
-            f"{plural(size[0], 'time step')}, --axes channels,time says so, or "
+            f"{plural(d, 'time step')}, --axes channels,time says so, or "
             "n,channels,time of one array of all clips"
-        ) * (recipe.axes is None)
+        )
     return words
 
 
@@ -323,7 +333,7 @@ def build_all(clips, recipe, strict=False, most_rows=np.inf, shape=None, headers
         sizes.extend(rows.nbytes for rows in made.rows or [])
         return made
 
-    results = _results_of(job, clips, "reading")
+    results = _results_of(job, clips, "clips read")
     _forget_the_oldest()
     check_usable(results, strict)
     results |= _misfits(results, shape)

@@ -1,6 +1,5 @@
 """What a clip is, the sets of all clips, and films of clips in small."""
 
-import importlib.util
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
@@ -56,14 +55,11 @@ def some_sets(collection, chosen):
 
 
 def threaded(job, items, what=None):
-    """[job(item), ...] by threads, with a progress bar if what is named."""
-    shown = what is not None and importlib.util.find_spec("tqdm") is not None
+    """[job(item), ...] by threads, and how far it is on stderr if what is named."""
     pool = ThreadPoolExecutor(core.thread_count())
     done = []
     try:
-        with shared.progress_bar(
-            shown, total=len(items), desc=what, unit="clip"
-        ) as move:
+        with shared.progress_line(what is not None, len(items), what) as move:
             for result in pool.map(job, items):
                 done.append(result)
                 move(1)

@@ -62,7 +62,7 @@ def write_codes(
     fingerprint: the rows of X that are done are read and digested again, and ValueError
     tells if they, the atoms or the options differ. replace: may a path lose what it
     holds? Without it ValueError tells of codes of other subspaces, atoms or options,
-    and of other files. progress: show a bar. Returns n. Ctrl-C raises a
+    and of other files. progress: tell how far it is, on stderr. Returns n. Ctrl-C raises a
     KeyboardInterrupt that says from which row to go on; what was written is whole.
 
     >>> import os, tempfile
@@ -274,9 +274,7 @@ class Sink:
                 "start='resume' needs the path of a file or folder as out: give the "
                 "row where it stopped"
             )
-        with shared.progress_bar(
-            progress, total=self.n, initial=row, desc="codes", unit="rows"
-        ) as move:
+        with shared.progress_line(progress, self.n, "codes, rows", row) as move:
             try:
                 for codes, added in pieces(row):
                     height = codes.shape[0]

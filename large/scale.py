@@ -365,9 +365,7 @@ def gdl(
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
-        with shared.progress_bar(
-            progress, total=n_iter, desc="gdl", unit="round"
-        ) as move:
+        with shared.progress_line(progress, n_iter, "gdl, rounds") as move:
             return _rounds(
                 summed_over, learner, learned, record, n_iter, tol, callback, move
             )

@@ -149,7 +149,7 @@ class OnlineGDL:
         one read each: 16 random pieces at a time are shuffled together and cut into
         batches. So a batch mixes samples of 16 places; a file sorted by class is better
         shuffled once beforehand if its classes are much longer than a piece.
-        progress: show a bar with the cost, by tqdm.
+        progress: tell how far it is, and the cost, on stderr.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every
         batches and at the end; the first comes after the batch in which five seconds
         are over. resume: path of such a file, from which to get the bits of an
@@ -187,9 +187,7 @@ class OnlineGDL:
             vars(self).update(vars(other))
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
-        with shared.progress_bar(
-            progress, total=total, desc="OnlineGDL", unit="batch"
-        ) as move:
+        with shared.progress_line(progress, total, "OnlineGDL, batches") as move:
             move(self._place.n_done)
             try:
                 self._pass_over(X, batch_size, n_epochs, move, record, every)

@@ -625,7 +625,14 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypa
     (data / "a" / "c.mp4").write_bytes(b"a video")
     monkeypatch.setitem(sys.modules, "av", None)
     said = refused(tmp_path, *FEW)
-    assert re.search("a: 1 of 3 clips, as .*need PyAV: pip inst", said)
+    command = f"videos need PyAV: {sys.executable} -m pip install av"
+    assert f"  a: 1 of 3 clips, as {command}\n" in said
+    (data / "b" / "c.mp4").write_bytes(b"a video")
+    said = refused(tmp_path, *FEW)
+    assert f"  a: 1 of 3 clips, b: 1 of 3 clips, as {command}\n" in said
+    for file in data.rglob("*.npy"):
+        file.unlink()
+    assert refused(tmp_path, *FEW).count("PyAV") == 1
 
 
 def test_a_number_of_frames_that_a_header_does_not_tell_is_unknown(

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from grassmann_sc import estimators, frames, kernels, subspaces
+from grassmann_sc import estimators, frames, kernels, shared, subspaces
 from grassmann_sc.baselines.estimators import KAHM, MSM
 from grassmann_sc.estimators import Descriptor
 
@@ -90,6 +90,41 @@ def test_subspaces_are_those_of_the_functions(options):
     expected = subspaces.from_videos(VIDEOS[:2], 3, 4, stabilize=True, **options)
     assert np.array_equal(model.transform(VIDEOS[:2]), expected)
     assert model.n_features_in_ == 256 and len(model.get_feature_names_out()) == 4 * 256
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        estimators.ImageSetSubspaces(2),
+        estimators.VideoSubspaces(2, 1),
+        estimators.BlockHankel(2),
+    ],
+)
+def test_an_array_with_a_channel_a_row_is_warned_of(step):
+    """Where the command says so too; of a list, and of images, nothing is said."""
+    trials = np.random.default_rng(0).standard_normal((4, 6, 50))
+    with pytest.warns(UserWarning, match="6 frames of 50 features: transposed"):
+        step.fit(trials)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step.fit(trials.swapaxes(1, 2))
+        step.fit(list(trials))
+        step.fit(trials[:1])
+        step.fit(trials.reshape(4, 6, 5, 10))
+
+
+@pytest.mark.parametrize(
+    "shapes, expected",
+    [
+        ([(3, 5)] * 2, True),
+        ([(3, 5)], False),
+        ([(5, 3)] * 2, False),
+        ([(3, 5), (4, 5)], False),
+        ([(4, 4)] * 2, False),
+    ],
+)
+def test_arrays_look_transposed_if_all_have_fewer_rows_than_columns(shapes, expected):
+    assert shared.look_transposed(shapes) is expected
 
 
 def test_missing_frames_are_padded_when_asked_for():

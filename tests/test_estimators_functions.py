@@ -348,6 +348,44 @@ def test_probabilities_of_a_discriminative_dictionary_are_what_its_learning_fits
     assert error(odds - odds[:, :1], expected - expected[:, :1]) <= LOOSE
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.CodingClassifier(lam=0.1),
+        estimators.DiscriminativeDictionary(1, max_iter=2, random_state=0),
+    ],
+)
+def test_logarithms_of_probabilities_are_finite_where_these_round_to_zero(model):
+    model.fit(D, LABELS)
+    logarithms = model.predict_log_proba(Q)
+    assert error(np.exp(logarithms), model.predict_proba(Q)) <= TIGHT
+    model.temperature_ = 1e-4
+    model.sharpness_ = 1e4
+    assert (model.predict_proba(Q) == 0).any()
+    assert np.isfinite(model.predict_log_proba(Q)).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.CodingClassifier(),
+        estimators.NearestSubspace(),
+        estimators.ProjectionKernel(),
+    ],
+)
+@pytest.mark.parametrize("kind", ["ragged", "wide", "tall", "images"])
+def test_sets_of_frames_in_place_of_subspaces_are_told_what_makes_them(model, kind):
+    rng = np.random.default_rng(0)
+    sets = {
+        "ragged": [rng.random((n, 9)) for n in (3, 4, 5, 6)],
+        "wide": rng.random((4, 3, 9)),
+        "tall": rng.random((4, 9, 3)),
+        "images": rng.random((4, 5, 3, 3)),
+    }
+    with pytest.raises(ValueError, match=r"of sets of frames ImageSetSubspaces\(p\)"):
+        model.fit(sets[kind], ["a", "b"] * 2)
+
+
 def test_kernel_lift_and_dictionary_are_kgdl():
     lift = estimators.KernelLift(gamma=0.02, p=2)
     dictionary = estimators.GrassmannDictionary(5, max_iter=3, random_state=0)

@@ -478,7 +478,7 @@ def test_bad_options(tmp_path, options, error, match):
 def test_a_missing_reader_names_its_extra(tmp_path, monkeypatch):
     path = video(tmp_path / "clip.mp4", SMOOTH)
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(ImportError, match="clip.mp4: videos need PyAV: pip install av"):
+    with pytest.raises(ImportError, match="^videos need PyAV: .* -m pip install av"):
         read_frames(path)
 
 

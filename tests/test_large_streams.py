@@ -504,11 +504,11 @@ def test_learners_of_other_options_do_not_merge(other):
         one.merge(two)
 
 
-def test_a_bar_counts_the_last_batch_of_a_pass_however_small(capsys):
-    pytest.importorskip("tqdm")
+def test_progress_counts_the_last_batch_of_a_pass_however_small(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     learner = streams.OnlineGDL(3, 0.2, rng=0)
     learner.fit(SMALL, batch_size=10, n_epochs=2, progress=True)
-    assert "6/6" in capsys.readouterr().err
+    assert "OnlineGDL, batches: 6 of 6, 0 s left" in capsys.readouterr().err
 
 
 def test_learners_of_other_atoms_do_not_merge():

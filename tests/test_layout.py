@@ -44,7 +44,6 @@ EXTRAS = {
     "skimage",
     "av",
     "PIL",
-    "tqdm",
     "dask",
     "distributed",
     "h5py",
@@ -64,7 +63,6 @@ ROWS = {
     "baselines.estimators": {"sklearn"} | set(MODULES),
 }
 IN_FUNCTIONS = {
-    CORE: {"tqdm"},
     "learn": EXTRAS | {"files"},
     "baselines.hulls": {"kernels"},
 }

@@ -1,5 +1,7 @@
 """What modules share beside the core: batches of sets, scales, orders, joined arrays."""
 
+import sys
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -71,8 +73,37 @@ def test_a_wrong_shape_is_told_with_the_one_wanted(shape, wrong):
 
 
 def test_a_missing_package_is_named_with_how_to_install_it():
-    with pytest.raises(ImportError, match="^x needs y: pip install no-package$"):
+    """By the command that installs it where it is missing."""
+    with pytest.raises(ImportError) as error:
         shared.import_extra("no_such_module", "x needs y", "no-package")
+    assert str(error.value) == f"x needs y: {sys.executable} -m pip install no-package"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_one_line_on_a_terminal_and_some_in_a_log(
+    terminal, capsys, monkeypatch
+):
+    clock = iter([0.0, 20.0, 20.05, 60.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    with shared.progress_line(True, 4, "frames") as move:
+        move(1)
+        move(1)
+        move(2, cost=0.5)
+    err = capsys.readouterr().err
+    lines = err.replace("\n", "\r").split("\r")
+    assert [*dict.fromkeys(line.strip() for line in lines if line)] == [
+        "frames: 1 of 4, 60 s left",
+        "frames: 4 of 4, 0 s left, cost 0.5",
+    ]
+    assert err.count("\n") == (1 if terminal else 2)
+
+
+def test_progress_of_a_short_loop_leaves_a_log_alone(capsys):
+    for wanted in (True, False):
+        with shared.progress_line(wanted, None, "frames") as move:
+            move(1)
+    assert capsys.readouterr().err == ""
 
 
 def test_bases_are_told_from_weighted_subspaces():

@@ -85,7 +85,7 @@ except SystemExit as end:
 def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     """Of what only the extras install; the rest of that it does not need to begin."""
     python, _ = installed
-    extras = "sklearn skimage imageio av tqdm hypothesis dask distributed"
+    extras = "sklearn skimage imageio av hypothesis dask distributed"
     asked = "check", tmp_path
     lines = run_python(RUN_WITHOUT, extras, *asked, cwd=tmp_path, python=python)
     assert lines == [
