@@ -1,15 +1,16 @@
-# make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
-# make test   ruff's rules and format, then the test suite, in two processes of one BLAS thread
-# make types  mypy on the hints of public signatures; what it says depends on NumPy's own hints
-# make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
-#             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
-# make pages  docs/html: the guide, examples with their output and pictures, the reference; looks for
-#             dead links, and leaves the pictures of README and guide in docs/pictures
-# make stress hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles of
-#             coding, learning and methods: tests/stress, then all tests of the suite that draw
-#             their problems, many times; six minutes; SEED=1 draws others
-# make mutate small changes of the code, one by one, each under the tests that concern it; prints
-#             those that no test notices; an hour; SEED=1 draws others, COUNT=20, FILES="learn.py"
+# make demo    bundled digits: the quickstart, then every method; tables here, pictures in out/
+# make install all extras, of which make demo needs one: videos, HOG and LBP, many machines
+# make test    ruff's rules and format, then the test suite, in two processes of one BLAS thread
+# make types   mypy on the hints of public signatures; what it says depends on NumPy's own hints
+# make bench   every figure of speed and accuracy, beside its target and the peers' (many minutes)
+#              DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
+# make pages   docs/html: the guide, examples with their output and pictures, the reference; looks for
+#              dead links, and leaves the pictures of README and guide in docs/pictures
+# make stress  hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles of
+#              coding, learning and methods: tests/stress, then all tests of the suite that draw
+#              their problems, many times; six minutes; SEED=1 draws others
+# make mutate  small changes of the code, one by one, each under the tests that concern it; prints
+#              those that no test notices; an hour; SEED=1 draws others, COUNT=20, FILES="learn.py"
 #
 # All use .venv, which this file owns. They create it once, and again after setup.cfg changes, with
 # what make demo needs; the others add what they need.
@@ -18,15 +19,18 @@
 PYTHON ?= python3
 VENV_PYTHON := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python.exe,.venv/bin/python)
 DEMO := .venv/demo
+ALL := .venv/all
 READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
-.PHONY: demo test types bench pages stress mutate
+.PHONY: demo install test types bench pages stress mutate
 
 demo: $(DEMO)
 	$(VENV_PYTHON) -m examples.quickstart
 	$(VENV_PYTHON) -m examples.table_digits
+
+install: $(ALL)
 
 test: $(READY)
 	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.sources import own_files as f; print(*f())")
@@ -92,6 +96,12 @@ $(DEMO): setup.cfg
 	$(PYTHON) -m venv --clear .venv
 	@$(VENV_PYTHON) -c "$$REQUIREMENTS" sklearn > .venv/requirements_demo.txt
 	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements_demo.txt
+	@touch $@
+
+# What every module needs, on top of it.
+$(ALL): $(DEMO)
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" image video strategies distributed > .venv/requirements_all.txt
+	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements_all.txt
 	@touch $@
 
 # What tests need, on top of it.

@@ -16,6 +16,7 @@ import matplotlib
 
 import grassmann_sc
 from docs import equations, snippets, sources
+from grassmann_sc import frames
 
 # pages do not say what was compiled
 logging.getLogger("grassmann_sc").setLevel("ERROR")
@@ -27,6 +28,8 @@ copyright = author
 version = release = grassmann_sc.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["html"]
+names = ", ".join(f"``{name}``" for name in frames.DESCRIPTORS)
+rst_prolog = f".. |descriptors| replace:: {names}\n"
 html_theme = "furo"  # light and dark, wide and narrow
 html_title = f"grassmann_sc {version}"
 html_static_path = ["static"]

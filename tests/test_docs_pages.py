@@ -173,6 +173,46 @@ def taken_by(cls):
     return base
 
 
+WORDS = {  # of the glossary, as pages write them; data sets are no sets of frames
+    "clip": "clips?",
+    "set": "(?<!data )sets?",
+    "subspace": "subspaces?",
+    "atom": "atoms?",
+    "λ": "λ",
+    "p": "p",
+    "α": "α",
+    "recipe": "recipes?",
+    "stack": "stacks?|stacked",
+    "split": "splits?",
+    "shrinkage": "shrinkage",
+}
+# what is no running text of a page: directives with what is below them, tables, titles,
+# literals and other roles
+NO_PROSE = re.compile(
+    r"^\.\. .*\n(?:\n| {3}.*\n)*|^=+ [= ]+\n(?:.+\n)*?=+ [= ]+\n(?:.+\n)*?=+ [= ]+$"
+    r"|^.*\n[=-]{3,}$|``[^`]*``|:(?!term)\w+:`[^`]*`",
+    re.MULTILINE,
+)
+
+
+def test_the_glossary_has_the_words():
+    text = (ROOT / "docs" / "glossary.rst").read_text(encoding="utf-8")
+    terms = re.findall(r"^   (\S+)$", text, re.MULTILINE)
+    assert sorted(terms) == sorted([*WORDS, "alpha", "lambda"])
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    "page", [name for name in own_files(".rst") if name.startswith("docs/guide/")]
+)
+def test_the_first_use_of_a_word_leads_to_the_glossary(page, word):
+    text = NO_PROSE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    link = f":term:`(?:[^`]* <)?{word}>?`"
+    use = rf"{link}|(?<![\w/.-])(?:{WORDS[word]})(?![\w_=/-]| =)"
+    first = re.search(use, text)
+    assert first is None or re.fullmatch(link, first[0]), text[first.start() :][:60]
+
+
 @pytest.mark.parametrize("page", own_files(".rst") + own_files(".md"))
 def test_a_merge_left_nothing_in_a_page(page):
     """A line of signs alone stands below a title, or ends or begins a table."""

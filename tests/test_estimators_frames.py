@@ -225,7 +225,7 @@ def test_frames_do_not_warn_even_if_some_are_orthonormal(estimator):
     square = np.linalg.qr(frames.reshape(5, 8, 8))[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for X in (some, square, BASES.swapaxes(1, 2)):
+        for X in (some, square, list(BASES.swapaxes(1, 2))):
             clone(estimator).fit(X, np.arange(len(X)) % 2)
 
 

@@ -80,9 +80,9 @@ def test_pages_print_what_they_say_and_draw_what_they_show(page, elsewhere):
     assert out_of_date or page.parent != GUIDE
 
 
-def test_the_guide_has_seven_pages_that_the_index_and_readme_name():
-    pages = [page.stem for page in PROGRAMS if page.parent == GUIDE]
-    assert len(pages) == 7
+def test_every_page_of_the_guide_is_named_by_the_index_and_by_readme():
+    pages = [page.stem for page in PAGES if page.parent == GUIDE]
+    assert "folders" in pages
     for text in (
         README.read_text(encoding="utf-8"),
         (ROOT / "docs" / "index.rst").read_text(encoding="utf-8"),
@@ -126,8 +126,8 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
     names["test_my_gram"]()
 
 
-def test_the_page_on_own_data_writes_a_file_that_the_commands_read(elsewhere):
-    snippets.run(GUIDE / "own_data.rst")
+def test_the_page_on_arrays_writes_files_that_the_commands_read(elsewhere):
+    snippets.run(GUIDE / "arrays.rst")
     found, parts = load_npz("digits.npz")
     assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
     assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
@@ -138,8 +138,8 @@ def test_the_page_on_own_data_writes_a_file_that_the_commands_read(elsewhere):
     assert {clip.sources[0].columns.shape for clip in found} == {(64, 4)}
 
 
-def test_the_page_on_own_data_makes_the_recording_that_it_tells_of(elsewhere, capsys):
-    page = GUIDE / "own_data.rst"
+def test_the_page_on_sensors_makes_the_recording_that_it_tells_of(elsewhere, capsys):
+    page = GUIDE / "sensors.rst"
     snippets.run(page)
     capsys.readouterr()
     options = Recipe(1, window=100, step=50), "activity", "person"
@@ -150,8 +150,8 @@ def test_the_page_on_own_data_makes_the_recording_that_it_tells_of(elsewhere, ca
     assert printed.startswith(capsys.readouterr().err)
 
 
-def test_the_page_on_own_data_makes_a_tree_that_compare_reads(tmp_path):
-    (commands,) = blocks_with(GUIDE / "own_data.rst", "compare digits")
+def test_the_page_on_folders_makes_a_tree_that_compare_reads(tmp_path):
+    (commands,) = blocks_with(GUIDE / "folders.rst", "compare digits")
     for arguments in commands.split(".venv/bin/python ")[1:]:
         printed = run(tmp_path, *shlex.split(arguments))
     assert "120 sets, 10 classes, subspaces by 6 recipes, 3 splits" in printed
