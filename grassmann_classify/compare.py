@@ -10,19 +10,23 @@ import numpy as np
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read
-from grassmann_classify.page import Report, draw_results
+from grassmann_classify.page import Report, draw_results, tell_where_wrong
 from grassmann_classify.results import save_codes, save_predictions, save_results
 from grassmann_classify.splits import splits_of, strangers
 from grassmann_classify.tables import (
+    WORST,
     accuracies,
+    all_answers,
     choices,
     columns_of,
     compared,
+    conclusion,
+    each_class,
     meanings,
     notes_of,
     summed,
 )
-from grassmann_classify.words import plural, say_failed, slug, tell, to_stderr
+from grassmann_classify.words import plural, say_failed, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
@@ -62,8 +66,7 @@ def compare(recipe, settings, paths, out):
     n_done = 0
     if look.results:
         leave(run, look)
-        to_stderr(_headline(run, look))
-        to_stderr(_table(run, look).text())
+        _print(run, look, to_stderr)
     try:
         run.notes.extend(copies_across(collection, pairs))
         for text in run.notes:
@@ -116,74 +119,89 @@ def leave(run, done, codes=None):
         name: asdict(recipe) for name, recipe in run.bank.recipes.items() if recipe
     }
     results = done.results
+    comparison = compared(results, pairs, collection)
+    first = comparison.first
     planned = run.pairs if done.n_done else pairs
-    save_results(out, options, collection, planned, results, done.n_done)
+    save_results(out, options, collection, planned, results, done.n_done, comparison)
     save_predictions(out, collection, pairs, results)
     report = Report(
         out, run.paths, run.paths.data, "how well its classes are told apart"
     )
-    if codes and run.paths.pictures:
-        draw_results(
-            report, run.recipe.key, collection, run.clips, pairs, results, codes
-        )
-    report.about(collection, len(run.clips))
+    report.lead(*_conclusion(pairs, collection, comparison))
     report.text(*run.notes)
+    if codes and run.paths.pictures:
+        draw_results(report, run, pairs, results, codes, comparison)
     report.section("Accuracy")
-    report.text(f"{_how_far(run, done)}: {run.how}.")
-    table = _table(run, done)
-    report.table(table)
+    report.text(f"{_facts(run)}: {_how_far(run, done)}.")
+    columns = columns_of(run.settings, collection.label)
+    report.table(accuracies(results, columns, comparison))
     report.table(meanings(results))
-    report.text(*notes_of(results), "The command check names labels that may be wrong.")
+    report.text(*notes_of(results))
+    if first:
+        tell_where_wrong(report, collection, pairs, results, first)
     report.section("What was chosen")
     report.text(CHOSEN)
     report.table(choices(results))
     report.table(summed(results))
-    report.save([] if table.best is None else [slug([*results][table.best])])
+    report.about(collection, len(run.clips))
+    report.save()
 
 
-def _table(run, done):
-    columns = columns_of(run.settings, run.bank.collection.label)
-    return accuracies(done.results, columns, compared(done.results, _parts(run, done)))
-
-
-def _print(run, done):
-    """Print the table, what its rows are, and what is to be said of them."""
+def _print(run, done, tell=tell):
+    """Print what the table says, the table, and what is to be said of it."""
     results = done.results
-    tell(_headline(run, done))
-    tell(_table(run, done).text())
-    tell(f"\n{meanings(results).text()}")
+    pairs = _parts(run, done)
+    collection = run.bank.collection
+    comparison = compared(results, pairs, collection)
+    first = comparison.first
+    tell("\n".join(_conclusion(pairs, collection, comparison)))
+    tell(f"\n{_facts(run)}: {_how_far(run, done)}")
+    columns = columns_of(run.settings, collection.label)
+    tell(accuracies(results, columns, comparison).text())
+    tables = []
+    if first and done.n_done:
+        truth, predicted = all_answers(collection.label, pairs, results[first])
+        if (truth != predicted).any():
+            tell(f"\nwhere {first} is wrong most often")
+            tell(each_class(truth, predicted, WORST).text())
+    if run.settings.verbose:
+        tables.append(meanings(results))
+    if run.settings.choices:
+        tables += [choices(results), summed(results)]
+    for table in tables:
+        tell(f"\n{table.text()}" * bool(table.rows))
     for note in notes_of(results):
         tell(note)
-    if run.settings.choices:
-        for table in (choices(results), summed(results)):
-            tell(f"\n{table.text()}" * bool(table.rows))
+
+
+def _conclusion(pairs, collection, comparison):
+    tested = np.unique(np.concatenate([test for _, test in pairs]))
+    is_cut = len(np.unique(collection.clip)) < len(collection.clip)
+    return conclusion(comparison, len(tested), "window" if is_cut else "clip")
+
+
+def _facts(run):
+    """What the run is on, in a few words."""
+    collection = run.bank.collection
+    n_classes = len(np.unique(collection.label))
+    words = f"{plural(len(collection.label), 'set')} of {plural(n_classes, 'class')}"
+    if collection.group is not None:
+        words += f" and {plural(len(np.unique(collection.group)), 'group')}"
+    if len(run.bank.recipes) > 1:
+        words += f", {plural(len(run.bank.recipes), 'recipe')}"
+    return words
 
 
 def _how_far(run, done):
     n_splits = len(run.pairs)
     if done.n_done == n_splits:
-        return plural(n_splits, "split")
+        return f"{plural(n_splits, 'split')}, {run.how}"
     if done.n_done:
-        return f"after {done.n_done} of {plural(n_splits, 'split')}"
+        return f"after {done.n_done} of {plural(n_splits, 'split')}, {run.how}"
     if not done.n_rows:
         return FIRST_LOOK
     tuned = sum("look" not in splits[0] for splits in done.results.values())
     return f"{tuned} of {plural(done.n_rows, 'row')} of the first split"
-
-
-def _headline(run, done):
-    collection = run.bank.collection
-    n, d, _ = collection.X.shape
-    dimensions = ", ".join(map(str, run.bank.dimensions(collection.X.shape[2])))
-    what = f"subspaces of R^{d} of dimension {dimensions}"
-    if len(run.bank.recipes) > 1:  # of which each has a d of its own
-        what = f"subspaces by {plural(len(run.bank.recipes), 'recipe')}"
-    return (
-        f"{plural(n, 'set')}, {plural(len(np.unique(collection.label)), 'class')}, {what}, "
-        f"{_how_far(run, done)}: {run.how}"
-        + "; ± is over the splits"
-        * (done.n_done > 1)
-    )
 
 
 def copies_across(collection, pairs):

@@ -152,12 +152,13 @@ def run_splits(
         for name, record, arrays in rows:
             done[i][name] = record
             codes[i] |= arrays
-            what = record["failed"]
-            what = f"failed: {what}" if what else all_in_words(record["chosen"])
-            to_stderr(
-                f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
-                f"{what}"
-            )
+            if settings.verbose:
+                what = record["failed"]
+                what = f"failed: {what}" if what else all_in_words(record["chosen"])
+                to_stderr(
+                    f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
+                    f"{what}"
+                )
         before = n_done
         while n_done < len(pairs) and len(done[n_done]) == len(methods):
             n_done += 1
@@ -168,9 +169,25 @@ def run_splits(
             if method.name in done[0]
         }
         yield Progress(results, *pairs[last], codes[last], n_done, len(methods))
-        to_go = (time.perf_counter() - began) * (len(pairs) / max(1, n_done) - 1)
-        if before < n_done < len(pairs) and to_go > WORTH_SAYING:
-            to_stderr(f"about {duration(to_go)} to go")
+        if before < n_done:
+            to_go = (time.perf_counter() - began) * (len(pairs) / n_done - 1)
+            to_stderr(
+                f"split {n_done} of {len(pairs)}: {best_so_far(results)}"
+                + f"; about {duration(to_go)} to go" * (to_go > WORTH_SAYING)
+            )
+
+
+def best_so_far(results):
+    """The row with the best mean accuracy over the splits so far, in words."""
+    means = {
+        name: np.mean([split["accuracy"] for split in splits])
+        for name, splits in results.items()
+        if not any(split["failed"] for split in splits)
+    }
+    if not means:
+        return "no row has an answer"
+    name = max(means, key=means.get)
+    return f"best so far {name}, {means[name]:.1f} %"
 
 
 def _arrivals(work, methods, jobs):

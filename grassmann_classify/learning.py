@@ -8,6 +8,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.building import build_all
+from grassmann_classify.chance import front, of_units, within_chance
 from grassmann_classify.clips import Clip, pictures_of, some_sets
 from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
@@ -19,7 +20,7 @@ from grassmann_classify.model import (
     parameters_of,
     reader_of,
 )
-from grassmann_classify.rows import is_coding, most_telling
+from grassmann_classify.rows import is_coding
 from grassmann_classify.settings import READY_MADE, Recipe, Settings
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
@@ -28,7 +29,7 @@ from grassmann_classify.words import (
     first_of,
     to_stderr,
 )
-from grassmann_sc import files, shared, tuning
+from grassmann_sc import files, shared
 
 
 def fit(sets, labels, groups=None, *, recipe=None, settings=None):
@@ -90,7 +91,8 @@ def learn(bank, recipe, settings, clips, end):
             rows[row.method.name] = row
         failed = row.failed or failed
     say_if_over(settings, end)
-    row = _row_that_answers(rows, failed, settings.methods is not None)
+    unit = np.unique(np.arange(n) if kept is None else kept, return_inverse=True)[1]
+    row = _row_that_answers(rows, failed, settings.methods is not None, unit)
     name = row.chosen.get("recipe")
     if row.inner is None and name is not None:
         collection = bank.by(name)
@@ -121,31 +123,31 @@ def learn(bank, recipe, settings, clips, end):
     )
 
 
-def _row_that_answers(rows, failed, is_named):
+def _row_that_answers(rows, failed, is_named, unit):
     """Of the Outcomes of rows the best that codes; of rows that were named any.
 
     It says so if a row that does not code is better than chance explains. failed: why
-    another row failed.
+    another row failed; unit (n,): the index of what is kept together of the sets.
     """
-    shares = {name: row.shares for name, row in rows.items()}
-    coding = {name: shares[name] for name in rows if is_coding(name)}
     if not rows:
         raise ValueError(f"all rows failed: {failed}")
+    shares = of_units({name: row.shares for name, row in rows.items()}, unit)
     if is_named:
-        return rows[most_telling(shares)]
+        return rows[front(shares)]
+    coding = {name: share for name, share in shares.items() if is_coding(name)}
     if not coding:
         raise ValueError(
             f"no row that codes could learn the sets: {failed}; --methods names others"
         )
-    first = rows[most_telling(coding)]
-    best = max(rows.values(), key=lambda row: row.score)
-    if first.method.name not in tuning.alike(shares, tuning.ALIKE):
+    first = front(coding)
+    _, (best, *others) = within_chance(shares)
+    if first not in (best, *others):
         to_stderr(
-            f"{best.method.name} is right more often than {first.method.name} "
-            f"by more than chance explains, {100 * best.score:.1f} % and "
-            f"{100 * first.score:.1f} %, but gives no reasons: --methods lets it answer"
+            f"{best} is right more often than {first} by more than chance explains, "
+            f"{100 * rows[best].score:.1f} % and {100 * rows[first].score:.1f} %, but gives "
+            "no reasons: --methods lets it answer"
         )
-    return first
+    return rows[first]
 
 
 def predict(model, sets):

@@ -248,6 +248,9 @@ OPTIONS = {
         metavar="SHARE",
     ),
     "--choices": dict(help="print what each row chose, in words", **FLAG),
+    "--verbose": dict(
+        help="print a line for each row of each split, and what each row does", **FLAG
+    ),
     "--f1": dict(help="add a column of F1, the mean over the classes", **FLAG),
     "--seconds": dict(
         help="end after these, with the splits that are done then, or what is chosen "
@@ -360,7 +363,7 @@ BY_SUBJECT = {
     "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--stack --arma --single",
     "evaluation": "--repeats --train --splits --seconds --jobs --seed --f1 "
-    "--choices --coverage --smooth",
+    "--choices --verbose --coverage --smooth",
     "methods": "--methods --kernels --baselines --lam --neighbors --C --atoms "
     "--iterations",
     "output": "--out --json --no-pictures --format --dpi",
@@ -382,7 +385,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         | LEARNING
         | METHODS
         | OUTPUT
-        | {"--splits", "--train", "--f1", "--choices", "--jobs"},
+        | {"--splits", "--train", "--f1", "--choices", "--verbose", "--jobs"},
     ),
     "predict": (
         {

@@ -10,6 +10,7 @@ import io
 import platform
 import re
 from collections import Counter
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -23,13 +24,16 @@ from grassmann_classify.clips import films_of, strip
 from grassmann_classify.tables import (
     Table,
     all_answers,
-    compared,
+    each_class,
+    each_group,
     natural_classes,
     successes,
 )
 from grassmann_classify.words import (
     UNLIKE,
     all_in_words,
+    explained,
+    labelled,
     plural,
     printable,
     slug,
@@ -39,14 +43,24 @@ from grassmann_classify.words import (
 from grassmann_sc import plots
 
 SHOWN = 100  # lines of a table
+MANY = 30  # classes, above which their confusion is a picture alone
 BREAK = "<wbr>"  # where a line may end
-CONFUSION = "The answers of the best row to the clips of each class"  # the first
-PICTURES = {  # then in this order before all others
-    "answers": "New clips, and labelled clips that speak for their labels",
-    "suspects": "Labels that may be wrong, and clips that speak against them",
-    "clusters": "Clips of each cluster",
-    "wrong": "Clips with wrong answers, and labelled clips that speak for these",
-    "map": "All sets as points in the plane",
+CAPTIONS = {  # what to see in a picture, by the first word of its name
+    "accuracies": "Each dot is a split, each line the mean of a row; rows in bold are as "
+    "good as the best within chance, the dashed line is chance.",
+    "confusion": "A line a class, a column an answer: what is off the diagonal is wrong.",
+    "gram": "How alike the subspaces of any two clips are, the clips of a class beside each "
+    "other: a bright block on the diagonal is a class that holds together.",
+    "map": "A point a clip, near each other where subspaces are alike: classes that overlap "
+    "are hard to tell apart.",
+    "codes": "A line a test clip, its weights of the atoms: good where a class uses its own.",
+    "atoms": "The directions of an atom, the strongest first: patterns that its frames share.",
+    "answers": "New clips, the least sure first, and labelled clips that speak for them.",
+    "suspects": "Labels that may be wrong, and clips that speak against them.",
+    "clusters": "In each cluster the clips that the others of it explain best.",
+    "wrong": "Clips with wrong answers, the most often wrong first, and labelled clips that "
+    "decided.",
+    "timeline": "A bar a recording: colours are answers, hatched where unlike all classes.",
 }
 MOST_BYTES = 12_000
 QUALITIES = (50, 30, 15, 5)
@@ -58,39 +72,58 @@ PICTURED = 12  # clips of a sheet
 TYPICAL = 6  # clips of a cluster in its sheet
 PICTURED_P = 3  # of the Gram matrix and the map
 LINE = 20  # letters under an image of a sheet
+DECIDED = 2  # labelled clips that are named as what decided
 STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; padding: 1rem;
-       max-width: 80rem; }
-h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-p { max-width: 45rem; overflow-wrap: anywhere; }
+:root { color-scheme: light dark; --line: #ddd; --soft: #f4f4f4; --text: #222;
+        --back: #fff; --link: #0060a0; }
+@media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #2a2a2a; --text: #ddd;
+  --back: #1b1b1b; --link: #7fc0ff; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
+       margin: 0; padding: 1rem; }
+a { color: var(--link); }
+h1 { font-size: 1.5rem; line-height: 1.2; margin: 0 0 0.5rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 0.75rem; }
+p { max-width: 60rem; overflow-wrap: anywhere; margin: 0.5rem 0; }
+.lead { font-size: 1.15rem; max-width: 60rem; }
+.when { font-size: 0.85rem; }
+nav a { display: inline-block; margin-right: 1rem; }
 .wide { overflow-x: auto; display: inline-block; vertical-align: top; max-width: 100%;
         margin: 0 2rem 1rem 0; }
 table { border-collapse: collapse; font-size: 0.875rem; }
-th, td { border-bottom: 1px solid #ddd; padding: 0.25rem 0.6rem; text-align: left;
+th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.6rem; text-align: left;
          vertical-align: top; overflow-wrap: anywhere; }
 th, td.number { overflow-wrap: normal; }
 td.number, th.number { text-align: right; }
 td:first-child { min-width: 4rem; }
 td.number { white-space: nowrap; }
 tr.best td { font-weight: bold; }
-.pictures { display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-start; }
-.pictures > img { max-width: min(100%, 38rem); height: auto; }
-.sheet { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; }
-.row { display: flex; flex-wrap: wrap; gap: 0.5rem; break-inside: avoid; }
-.gap { width: 0.75rem; }
-figure { margin: 0; width: 8rem; font-size: 0.75rem; line-height: 1.3; }
-figure img { width: 100%; height: auto; display: block; image-rendering: pixelated; }
-figure.strip { width: 16rem; }
+tr:target td { background: rgba(230, 159, 0, 0.3); }
+.picture { margin: 0 0 1rem; width: auto; font-size: 0.875rem; }
+.picture img { max-width: min(100%, 46rem); width: auto; height: auto; background: #fff; }
+.picture figcaption { max-width: 46rem; }
+.sheet { display: grid; gap: 0.5rem; }
+.row { display: flex; gap: 0.5rem; overflow-x: auto; break-inside: avoid;
+       border-bottom: 1px solid var(--line); padding-bottom: 0.5rem; }
+.gap { flex: 0 0 0.75rem; }
+.row figure { margin: 0; flex: 0 0 8rem; font-size: 0.75rem; line-height: 1.3; }
+.row figure img { width: 100%; height: auto; display: block; image-rendering: pixelated; }
+.row figure.strip { flex-basis: 16rem; }
 figcaption { overflow-wrap: anywhere; }
-pre { background: #f4f4f4; padding: 0.75rem; white-space: pre-wrap;
-      overflow-wrap: anywhere; }
+pre { background: var(--soft); padding: 0.5rem 0.75rem; white-space: pre-wrap;
+      overflow-wrap: anywhere; max-width: 60rem; margin: 0.5rem 0; }
+summary { cursor: pointer; margin: 1rem 0; }
+@media (min-width: 1000px) { body { display: grid; grid-template-columns: 12rem 1fr;
+  gap: 0 2.5rem; padding: 1.5rem 2rem; } nav { position: sticky; top: 1.5rem;
+  align-self: start; } nav a { display: block; margin: 0 0 0.4rem; }
+  main { min-width: 0; } }
 @media (max-width: 40rem) { body { padding: 0.5rem; } table { font-size: 0.7rem; }
-  th, td { padding: 0.2rem 0.15rem; } td.number { white-space: normal; } .wide { margin-right: 0; }
-  figure { width: 5.2rem; } }
-@media print { body { font-size: 10pt; max-width: none; } .wide { overflow: visible; }
-  table { font-size: 8pt; } .pictures > img { max-height: 12cm; max-width: 47%; }
-  figure { width: 2.6cm; }
+  th, td { padding: 0.2rem 0.15rem; } td.number { white-space: normal; }
+  .wide { margin-right: 0; } .row figure { flex-basis: 5.2rem; }
+  .row figure.strip { flex-basis: 10rem; } }
+@media print { :root { --line: #ddd; --soft: #f4f4f4; --text: #000; --back: #fff; }
+  body { display: block; font-size: 10pt; } nav { display: none; }
+  .wide, .row { overflow: visible; } table { font-size: 8pt; }
+  .picture img { max-height: 12cm; } .row figure { flex-basis: 2.6cm; }
   h2, tr, img { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -106,11 +139,20 @@ class Report:
         self.out = out
         self.paths = paths
         self.title = f"{printable(Path(path).resolve().name)}: {what}"
+        self.headings = []
+        self.leads = []
         self.parts = []
-        self.sheets = {}
+        self.folded = []  # pictures that are shown when they are asked for
+
+    def lead(self, *sentences):
+        """What the run concludes, below the title."""
+        self.leads += [
+            f'<p class="lead">{html.escape(words)}</p>' for words in sentences
+        ]
 
     def section(self, heading):
-        self.parts.append(f"<h2>{html.escape(heading)}</h2>")
+        self.headings.append(heading)
+        self.parts.append(f'<h2 id="s{len(self.headings)}">{html.escape(heading)}</h2>')
 
     def about(self, collection, n_clips):
         """What the sets are, and the clips that could not be used."""
@@ -135,8 +177,11 @@ class Report:
             lines = html.escape(str(words)).replace("\n", "<br>")
             self.parts.append(f"<p>{lines}</p>")
 
-    def table(self, table):
-        """A tables.Table: its title as a section, its notes as paragraphs."""
+    def table(self, table, anchors=()):
+        """A tables.Table: its title as a section, its notes as paragraphs.
+
+        anchors: of its first rows, to which cells of a confusion matrix lead.
+        """
         first = len(table.columns) - table.numbers
 
         def cells(row, tag):
@@ -144,8 +189,7 @@ class Report:
                 kind = ' class="number"' if k >= first else ""
                 # a line a reason; names may end one behind / or _
                 lines = map(html.escape, str(value).split("; "))
-                words = re.sub("± +", "±&nbsp;", "<br>".join(lines))
-                words = re.sub("[/_]", rf"\g<0>{BREAK}", words)
+                words = re.sub("[/_]", rf"\g<0>{BREAK}", "<br>".join(lines))
                 yield f"<{tag}{kind}>{words}</{tag}>"
 
         if table.title:
@@ -154,6 +198,8 @@ class Report:
             lines = [f"<tr>{''.join(cells(table.columns, 'th'))}</tr>"]
             for r, row in enumerate(table.rows[:SHOWN]):
                 kind = ' class="best"' if r == table.best else ""
+                if r < len(anchors):
+                    kind += f' id="{anchors[r]}"'
                 lines.append(f"<tr{kind}>{''.join(cells(row, 'td'))}</tr>")
             lines = "".join(lines)
             self.parts.append(f'<div class="wide"><table>{lines}</table></div>')
@@ -162,8 +208,26 @@ class Report:
         if table.notes:
             self.text("\n".join(table.notes))
 
-    def draw(self, name, title, plot, *arrays, **choices):
-        """Draw and save one picture; if it cannot be drawn, say so."""
+    def draw(self, name, title, plot, *arrays, folded=False, **choices):
+        """Draw and save one picture, and show it here; if it cannot be drawn, say so.
+
+        name: its first word, up to _, has a caption. folded: it is shown at the end, when
+        it is asked for.
+        """
+        self._draw(name, title, plot, *arrays, **choices)
+        path = self.out.written.get(f"pictures/{name}.{self.paths.format}")
+        if path is not None:
+            caption = html.escape(CAPTIONS[name.partition("_")[0]])
+            alt = html.escape(" ".join(title.split()))
+            kind = KINDS[path.suffix]
+            image = f"<p>{html.escape(f'pictures/{path.name}')}</p>"
+            if kind:
+                image = f'<img alt="{alt}" src="{as_url(path.read_bytes(), kind)}">'
+            (self.folded if folded else self.parts).append(
+                f'<figure class="picture">{image}<figcaption>{caption}</figcaption></figure>'
+            )
+
+    def _draw(self, name, title, plot, *arrays, **choices):
         matplotlib.use("agg")
         kind = self.paths.format
         ax = None
@@ -171,7 +235,7 @@ class Report:
             ax = plot(*arrays, **choices)
             ax.set_title(printable(title).replace("$", r"\$"), fontsize=10)
             self.out.write(
-                f"{name}.{kind}",
+                f"pictures/{name}.{kind}",
                 partial(ax.figure.savefig, format=kind, dpi=self.paths.dpi),
             )
         except Exception as error:
@@ -184,75 +248,54 @@ class Report:
     def sheet(self, name, title, rows, note=""):
         """Draw clips in rows, if there are any, as strips of frames; on the page they move.
 
-        name: of PICTURES; rows: of (film (n, height, width) in uint8, words) or None,
-        which leaves a gap.
+        Where Pillow writes WebP, as its wheels do; they rest where the reader asks for
+        less motion. name: of CAPTIONS; rows: of (film (n, height, width) in uint8, words)
+        or None, which leaves a gap.
         """
-        if rows:
-            strips = [
-                [cell and (strip(cell[0]), cell[1]) for cell in row] for row in rows
-            ]
+        if not rows:
+            return
+        strips = [[cell and (strip(cell[0]), cell[1]) for cell in row] for row in rows]
+        if not features.check("webp"):
             self.draw(name, title, plots.plot_sheet, strips, note=note)
-            self.sheets[name] = rows, note
-
-    def _add_pictures(self, slugs):
-        """The pictures that the run has left, of methods those of the slugs, None: all.
-
-        The confusion matrix of these stands first. Where Pillow writes WebP, as its
-        wheels do, clips move, where the reader does not ask for less motion.
-        """
-        sheets = self.sheets if features.check("webp") else {}
-        words = {f"confusion_{slug}": CONFUSION for slug in slugs or ()} | PICTURES
-        paths = {path.stem: path for _, path in sorted(self.out.written.items())}
-        shown = [
-            paths[stem]
-            for stem in dict.fromkeys([*words, *paths])
-            if stem in paths
-            and stem not in sheets
-            and paths[stem].suffix in KINDS
-            and (
-                slugs is None
-                or not stem.startswith(("confusion_", "codes_", "atoms_"))
-                or stem.endswith(tuple(f"_{slug}" for slug in slugs))
-            )
-        ]
-        if shown:
-            self.section("Pictures")
-            self.parts.append('<div class="pictures">')
-            for path in shown:
-                alt = html.escape(words.get(path.stem, path.stem.replace("_", " ")))
-                kind = KINDS[path.suffix]
-                self.parts.append(
-                    f'<img alt="{alt}" src="{as_url(path.read_bytes(), kind)}">'
-                    if kind
-                    else f"<p>{alt}: {html.escape(path.name)}</p>"
-                )
-            self.parts.append("</div>")
+            return
+        self._draw(name, title, plots.plot_sheet, strips, note=note)
         made = {}
-        for name, (rows, note) in sheets.items():
-            self.section(PICTURES[name])
-            self.parts.append('<div class="sheet">')
-            for row in rows:
-                cells = [_figure(cell, made) for cell in row]
-                self.parts.append(f'<div class="row">{"".join(cells)}</div>')
-            self.parts.append("</div>")
-            if note:
-                self.text(f"{note[0].upper()}{note[1:]}.")
+        self.text(CAPTIONS[name])
+        self.parts.append('<div class="sheet">')
+        for row in rows:
+            cells = [_figure(cell, made) for cell in row]
+            self.parts.append(f'<div class="row">{"".join(cells)}</div>')
+        self.parts.append("</div>")
+        if note:
+            self.text(f"{note[0].upper()}{note[1:]}.")
 
-    def save(self, slugs=None):
-        """Write the page, whole or not at all, of methods with pictures of the slugs."""
-        self._add_pictures(slugs)
+    def save(self):
+        """Write the page, whole or not at all."""
+        if self.folded:
+            n = plural(len(self.folded), "picture")
+            self.parts.append(f"<details><summary>{n} more</summary>")
+            self.parts += [*self.folded, "</details>"]
         made_by = [f"grassmann_sc {core.__version__}"]
         made_by += [f"{name} {number}" for name, number in versions().items()]
         made_by += [f"Python {platform.python_version()}", platform.system()]
-        self.section("Made again")
-        self.parts.append(f"<pre>{html.escape(self.paths.command)}</pre>")
+        self.section("Made by")
         self.text(", ".join(made_by))
         title = html.escape(self.title)
+        when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+        links = [
+            f'<a href="#s{k}">{html.escape(heading)}</a>'
+            for k, heading in enumerate(self.headings, 1)
+        ]
         page = (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{title}</title><style>{STYLE}</style></head>\n"
-            f"<body><h1>{title}</h1>\n" + "\n".join(self.parts) + "\n</body></html>\n"
+            f"<body><nav>{''.join(links)}</nav>\n<main><h1>{title}</h1>\n"
+            + "\n".join(self.leads)
+            + f'\n<p class="when">{when}</p>\n'
+            + f"<pre>{html.escape(self.paths.command)}</pre>\n"
+            + "\n".join(self.parts)
+            + "\n</main></body></html>\n"
         )
         # names of files may hold bytes that are no text
         page = page.encode("utf-8", "replace")
@@ -315,88 +358,157 @@ def as_url(content, kind="image/webp"):
 # ----------------------------------------------------------------------------- pictures
 
 
-def draw_results(report, key, collection, clips, pairs, results, arrays):
-    """Draw confusion matrices, wrong clips, Gram matrix, map, codes and atoms.
+def draw_results(report, run, pairs, results, arrays, comparison):
+    """Draw accuracies, wrong clips, Gram matrix, map, confusions, codes and atoms.
 
-    Codes and atoms are those of the last split. If one picture cannot be drawn, the
-    report says so and has the others.
+    The row in front is shown, the others are folded away. Codes and atoms are those of
+    the last split. If one picture cannot be drawn, the page has the others.
     """
+    collection = run.bank.collection
     label = collection.label.tolist()
     data = printable(report.paths.data.stem)
+    first = comparison.first
+    report.draw("accuracies", f"{data}", plot_accuracies, results, comparison)
     how = {}
-    for name, splits in results.items():
-        done = successes(splits)
+    for name in sorted(results, key=lambda name: name != first):
+        done = successes(results[name])
         if not done:
             continue
-        truth, predicted = all_answers(collection.label, pairs, splits)
-        accuracy = np.mean([split["accuracy"] for split in done])
+        truth, predicted = all_answers(collection.label, pairs, results[name])
         how[slug(name)] = f"{name}, {data}\n{all_in_words(done[-1]['chosen'])}"
         report.draw(
             f"confusion_{slug(name)}",
-            f"{name}\n{data}: {accuracy:.1f} %",
+            f"{name}, {data}: {comparison.accuracy.get(name, np.nan):.1f} %",
             plots.plot_confusion,
             truth.tolist(),
             predicted.tolist(),
             n_splits=len(done),
+            folded=name != first or len(np.unique(truth)) <= MANY,
         )
-    _draw_wrong_clips(report, data, collection, clips, pairs, results, key)
+    if first:
+        _draw_wrong_clips(report, data, run, pairs, results, first)
     p = min(PICTURED_P, collection.X.shape[2])
     K = core.projection_kernel(collection.X[:, :, :p])
+    report.section("Clips and classes")
+    report.draw("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
     report.draw(
         "gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label
     )
-    report.draw("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
-    _draw_codes(report, how, collection.label, arrays)
+    _draw_codes(report, how, collection.label, arrays, first)
     if len(collection.frame) != 2:
         to_stderr("no picture of the atoms: they are made of features, not of pixels")
     else:
         _draw_atoms(report, how, data, collection, arrays)
 
 
-def _draw_wrong_clips(report, data, collection, clips, pairs, results, key):
-    """The clips that the best method got wrong, with what speaks for its answers.
+def plot_accuracies(results, comparison):
+    """Draw the accuracy of each row in each split, its mean, and chance; gives the Axes."""
+    names = [name for name in results if name in comparison.accuracy][::-1]
+    _, ax = plt.subplots(figsize=(7, 1.2 + 0.32 * len(names)), layout="constrained")
+    for k, name in enumerate(names):
+        shares = [split["accuracy"] for split in results[name]]
+        color = "#0072B2" if name in comparison.as_good else "#777777"
+        ax.plot(shares, np.full(len(shares), k), "o", color=color, alpha=0.5, ms=5)
+        mean = comparison.accuracy[name]
+        ax.plot([mean, mean], [k - 0.35, k + 0.35], color=color, lw=2.5)
+    ax.axvline(comparison.chance, ls="--", color="#D55E00", lw=1)
+    ax.set_yticks(range(len(names)), names)
+    for text, name in zip(ax.get_yticklabels(), names):
+        text.set_weight("bold" if name in comparison.as_good else "normal")
+    ax.set_xlabel("accuracy, %")
+    ax.grid(axis="x", alpha=0.3)
+    return ax
 
-    That is what a coding method with the same answer tells.
-    """
-    name = compared(results, pairs).first
-    if name is None:
-        return
-    splits = results[name]
+
+def tell_where_wrong(report, collection, pairs, results, first):
+    """Of the row in front: accuracy of classes and groups, confusion, wrong clips."""
     label = collection.label
+    truth, predicted = all_answers(label, pairs, results[first])
+    tested = np.concatenate([test for _, test in pairs])
+    report.section(f"Where {first} is wrong")
+    report.table(each_class(truth, predicted))
+    if collection.group is not None:
+        report.table(each_group(truth == predicted, collection.group[tested]))
+    wrong = wrong_answers(collection, pairs, results, first)
+    classes = natural_classes(np.concatenate([truth, predicted]))
+    place = {c: k for k, c in enumerate(classes)}
+    rows = []
+    anchors = []
+    for i, answer, times, reasons in wrong:
+        anchor = f"c{place[label[i].item()]}-{place[answer]}"
+        anchors.append(anchor if anchor not in anchors else f"{anchor}-{len(rows)}")
+        because = explained(
+            [*map(labelled, collection.names, label)], reasons[:DECIDED]
+        )
+        rows.append([collection.names[i], label[i], answer, because, times])
+    if len(classes) <= MANY:
+        _add_confusion(report, classes, truth, predicted, anchors[:SHOWN])
+    columns = ["wrong clip", "class", "answer", "what decided", "times"]
+    report.table(Table(columns, rows, numbers=1), anchors)
+
+
+def _add_confusion(report, classes, truth, predicted, anchors):
+    """The confusion matrix as a table whose wrong cells lead to their clips."""
+    lines = ["".join(f"<th>{html.escape(str(c))}</th>" for c in ["class", *classes])]
+    for j, c in enumerate(classes):
+        answers = Counter(predicted[truth == c].tolist())
+        cells = [f"<th>{html.escape(str(c))}</th>"]
+        for k, answer in enumerate(classes):
+            count = answers[answer]
+            shade = 0.6 * count / max(1, answers.total())
+            words = count or ""
+            if f"c{j}-{k}" in anchors:
+                words = f'<a href="#c{j}-{k}">{count}</a>'
+            style = f' style="background: rgba(0, 114, 178, {shade:.2f})"'
+            cells.append(f'<td class="number"{style * bool(count)}>{words}</td>')
+        lines.append("".join(cells))
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    report.parts.append(f'<div class="wide"><table>{table}</table></div>')
+    report.text("A line a class, a column an answer; a number leads to its clips.")
+
+
+def wrong_answers(collection, pairs, results, name):
+    """[(set, its most frequent wrong answer, times, reasons), ...] of a row.
+
+    The sets that are wrong most often first. reasons: what a coding row with the same
+    answer tells.
+    """
     wrong = {}
-    for k, (split, (_, test)) in enumerate(zip(splits, pairs)):
-        for place, i in enumerate([] if split["failed"] else test):
+    for k, (split, (_, test)) in enumerate(zip(results[name], pairs)):
+        for place, i in enumerate([] if split["failed"] else test.tolist()):
             answer = split["predicted"][place]
-            if answer != label[i]:
-                # what a row that codes tells with the same answer
+            if answer != collection.label[i]:
                 alike = [
-                    row[k]["reasons"][int(i)]
+                    row[k]["reasons"][i]
                     for row in results.values()
                     if row[k]["reasons"] and row[k]["predicted"][place] == answer
                 ]
-                wrong.setdefault(int(i), []).append((answer, [*alike, []][0]))
-    leads = {}
-    for i in sorted(wrong, key=lambda i: -len(wrong[i]))[:PICTURED]:
+                wrong.setdefault(i, []).append((answer.item(), [*alike, []][0]))
+    rows = []
+    for i in sorted(wrong, key=lambda i: -len(wrong[i])):
         counts = Counter(answer for answer, _ in wrong[i])
-        # of the most frequent answer
         answer, reasons = max(wrong[i], key=lambda pair: counts[pair[0]])
-        words = f"{called(label[i])}, not {called(answer)}"
-        words += f"\n{len(wrong[i])} times" if len(wrong[i]) > 1 else ""
-        leads[i] = words, reasons
-    rows = rows_of_sheet(collection, clips, key, leads)
+        rows.append((i, answer, len(wrong[i]), reasons))
+    return rows
+
+
+def _draw_wrong_clips(report, data, run, pairs, results, name):
+    """The clips that a row got wrong, with what speaks for its answers."""
+    collection = run.bank.collection
+    wrong = wrong_answers(collection, pairs, results, name)
+    leads = {}
+    for i, answer, times, reasons in wrong[:PICTURED]:
+        words = f"{called(collection.label[i])}, not {called(answer)}"
+        leads[i] = words + f"\n{times} times" * (times > 1), reasons
+    rows = rows_of_sheet(collection, run.clips, run.recipe.key, leads)
     note = "a clip with its class and the answer; labelled clips that speak for that"
-    n_wrong = sum(map(len, wrong.values()))
-    n_tested = sum(len(test) for _, test in pairs[: len(splits)])
     part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
-    title = (
-        f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
-        f"{n_wrong} of {plural(n_tested, 'answer')}"
-    )
+    title = f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer"
     report.sheet("wrong", title, rows, note)
 
 
-def _draw_codes(report, how, label, arrays):
-    """how: {slug of a method: title}."""
+def _draw_codes(report, how, label, arrays, first):
+    """how: {slug of a row: title}; first: the row whose codes are shown."""
     atoms = label[arrays["train"]].tolist()
     for key in [key for key in arrays if key.startswith("codes_")]:
         learned = key.replace("codes", "atoms", 1) in arrays
@@ -408,6 +520,7 @@ def _draw_codes(report, how, label, arrays):
             arrays[key],
             label[arrays["test"]].tolist(),
             atom_labels=atoms if labelled else None,
+            folded=key != f"codes_{slug(first or '')}",
         )
 
 

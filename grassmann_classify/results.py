@@ -10,7 +10,6 @@ import numpy as np
 from grassmann_classify.finding import MARK, check_apart
 from grassmann_classify.tables import (
     all_answers,
-    compared,
     natural_classes,
     successes,
     write_rows,
@@ -64,6 +63,7 @@ class Results:
         """Write a file by write(file), whole or not at all; gives its path."""
         path = self.folder / name
         try:
+            path.parent.mkdir(exist_ok=True)
             files.write_whole(path, write)
         except OSError as error:
             why = error.strerror or error
@@ -72,10 +72,11 @@ class Results:
         return path
 
 
-def save_results(out, options, collection, pairs, results, n_done):
+def save_results(out, options, collection, pairs, results, n_done, comparison):
     """results.json of the splits that all methods have.
 
-    n_done: their number, 0 of a first look, whose results are provisional.
+    n_done: their number, 0 of a first look, whose results are provisional; comparison:
+    the tables.Comparison of the rows.
     """
     content = {
         "options": options,
@@ -90,7 +91,7 @@ def save_results(out, options, collection, pairs, results, n_done):
             name: _summary(collection.label, pairs, splits)
             for name, splits in results.items()
         },
-        "comparison": compared(results, pairs[: max(1, n_done)])._asdict(),
+        "comparison": comparison._asdict(),
         "failed": [*collection.unusable.values()],
     }
     text = json.dumps(content, default=_plain)

@@ -68,19 +68,6 @@ def is_coding(name):
     return name in ("gSC", "gLC", "kgSC", "kgLC")
 
 
-def most_telling(shares):
-    """The row that answers: of rows as good as the best, one that codes, else the best.
-
-    shares: {name: (n,)}, how often each set, or split, was right, NaN where it was not
-    asked. As good are rows within chance of the best (tuning.alike).
-    """
-    alike = {*tuning.alike(shares, tuning.ALIKE)}
-    coding = {name for name in alike if is_coding(name)}
-    among = [name for name in shares if name in (coding or alike)]
-    # a mean of the same shares in another order differs by rounding
-    return max(among, key=lambda name: round(float(np.nanmean(shares[name])), 12))
-
-
 def methods(smallest, settings):
     """The Methods of the paper and those they are compared with.
 

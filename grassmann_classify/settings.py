@@ -53,6 +53,7 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "smooth": Rule(float, least=0),
     "f1": Rule(bool),
     "choices": Rule(bool),
+    "verbose": Rule(bool),
     "k": Rule(int, least=1, optional=True),
     "label_column": Rule("text", optional=True),
     "group_column": Rule("text", optional=True),
@@ -155,6 +156,7 @@ class Settings:
     smooth: float = 0  # of a recording's answers, in seconds or rows; 0: they are not
     f1: bool = False
     choices: bool = False
+    verbose: bool = False
     k: int | None = None  # clusters
     label_column: str | None = None  # of recordings
     group_column: str | None = None

@@ -1,4 +1,4 @@
-"""Tables for the terminal and the page: accuracies, what was chosen, and chance."""
+"""What is said of a comparison: a conclusion, and tables for the terminal and the page."""
 
 import csv
 import re
@@ -8,17 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from grassmann_classify.rows import most_telling
+from grassmann_classify.chance import FEWEST, front, within_chance
 from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural
 from grassmann_sc import shared
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
-FEWEST_SPLITS = 5  # no p-values with fewer
-ROUNDING = 1e-12  # differences of shares below it are rounding errors
-COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
-SECONDS = (
-    "seconds: of one split, in the mean, to choose all settings, to learn, to answer"
-)
+COLUMNS = {"accuracy": "accuracy, %", "balanced": "balanced, %", "f1": "F1, %"}
+NAMED = 3  # rows in a sentence
+WORST = 5  # classes on the terminal
+AS_GOOD = "as good: within chance of the best row"
 
 
 def successes(splits):
@@ -73,37 +71,116 @@ class Table:
 
 
 def accuracies(results, columns, comparison):
-    """The Table of all rows: columns in % with their spread, points behind the first.
+    """The Table of all rows: columns with their spread, and which are as good as the best.
 
     columns: of COLUMNS. What else there is to say of rows stands in notes_of.
     """
-    p_values = comparison.p_values or {}
     rows = []
+    names = [COLUMNS[column] for column in columns]
+    spread = any(len(successes(splits)) > 1 for splits in results.values())
     for name, splits in results.items():
         done = successes(splits)
-        cells = [_mean([split[column] for split in done]) for column in columns]
+        cells = []
+        for column in columns:
+            shares = [split[column] for split in done]
+            cells.append(f"{np.mean(shares):.1f}" if done else "")
+            if spread:
+                cells.append(f"{np.std(shares, ddof=1):.1f}" if len(done) > 1 else "")
         behind = comparison.behind.get(name)
         cells.append("" if behind is None else f"{behind:.1f}")
-        if p_values:
-            cells.append(f"{p_values[name]:.3f}" if name in p_values else "")
+        cells.append("yes" if name in comparison.as_good else "")
         seconds = np.mean([split["seconds"] for split in done or splits])
         cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
-        if not done:
-            cells = ["failed", *[""] * (len(cells) - 1)]
-        rows.append([name, *cells])
-    names = [*map(COLUMNS.get, columns), "points behind"]
-    names += ["p-value"] * bool(p_values) + ["seconds"]
-    notes = ["±: the standard deviation over splits"] * any(
-        "±" in row[1] for row in rows
-    )
-    notes.append(f"p-value: {comparison.test}" if p_values else comparison.why)
+        rows.append([name, *cells] if done else [name, "failed", *cells[1:-1], ""])
+    if spread:
+        names = [cell for name in names for cell in (name, "±")]
     return Table(
-        ["row", *names],
+        ["row", *names, "behind, points", "as good", "seconds"],
         rows,
-        notes=[*notes, SECONDS],
-        numbers=len(names),
+        notes=["±: standard deviation over splits; " * spread + AS_GOOD],
+        numbers=len(names) + 3,
         best=[*results].index(comparison.first) if comparison.first else None,
     )
+
+
+def conclusion(comparison, n_clips, thing):
+    """What a comparison says, in at most three sentences.
+
+    n_clips: of the test parts, each once; thing: what is counted, as "clip".
+    """
+    first = comparison.first
+    if first is None:
+        return ["No row has an answer for every test part."]
+    lines = [
+        f"{first} is right for {comparison.accuracy[first]:.0f} % of "
+        f"{plural(n_clips, f'test {thing}')} (chance: {comparison.chance:.0f} %)."
+    ]
+    others = [name for name in comparison.accuracy if name != first]
+    if not others:
+        return lines
+    good = [name for name in comparison.as_good if name != first]
+    worse = [name for name in others if name not in good]
+    units = plural(comparison.n_units, comparison.unit)
+    if comparison.n_units < FEWEST:
+        return [*lines, f"With {units} no difference of rows can be told from chance."]
+    if not good:
+        lines.append("No other row is as good within chance.")
+    elif len(good) <= NAMED or not worse:
+        words = in_a_row(good) if len(good) <= NAMED else "all other rows"
+        lines.append(f"As good within chance: {words}.")
+    else:
+        but = f" but {in_a_row(worse)}" if len(worse) <= NAMED else ""
+        words = (
+            "all rows" if but else f"{len(good)} of {plural(len(others), 'other row')}"
+        )
+        lines.append(f"As good within chance: {words}{but}.")
+    if comparison.difference:
+        lines.append(
+            f"With {units} differences below {comparison.difference:.0f} points cannot be "
+            "told from chance."
+        )
+    return lines
+
+
+def in_a_row(names):
+    """The names in one text.
+
+    >>> in_a_row(["gSC"]), in_a_row(["gSC", "gLC", "MSM"])
+    ('gSC', 'gSC, gLC and MSM')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def each_class(truth, predicted, most=None):
+    """The Table of the classes of n answers: how many are right, and what others are.
+
+    most: of the classes with wrong answers so many, the worst first; None: all.
+    """
+    rows = []
+    for c in natural_classes(truth):
+        answers = Counter(predicted[truth == c].tolist())
+        n = answers.total()
+        share = 100 * answers.pop(c, 0) / n
+        taken = ""
+        if answers:
+            ((other, count),) = answers.most_common(1)
+            taken = f"{other} ({100 * count / n:.0f} %)"
+        rows.append((share, [c, taken, n, f"{share:.0f}"]))
+    if most is not None:
+        wrong = [row for row in rows if row[0] < 100]
+        rows = sorted(wrong, key=lambda row: row[0])[:most]
+    columns = ["class", "taken most for", "answers", "right, %"]
+    return Table(columns, [row for _, row in rows], numbers=2)
+
+
+def each_group(right, group):
+    """The Table of the groups of n answers: how many are right (n,)."""
+    rows = [
+        [g, np.sum(group == g), f"{100 * np.mean(right[group == g]):.0f}"]
+        for g in natural_classes(group)
+    ]
+    return Table(["group", "answers", "right, %"], rows, numbers=2)
 
 
 def meanings(results):
@@ -149,12 +226,6 @@ def notes_of(results):
     return [
         f"{name}: {line}" for name, splits in results.items() for line in _notes(splits)
     ]
-
-
-def _mean(shares):
-    """The mean over the splits, and its spread."""
-    spread = f" ± {np.std(shares, ddof=1):4.1f}" if len(shares) > 1 else ""
-    return f"{np.mean(shares):.1f}{spread}" if shares else ""
 
 
 def columns_of(settings, label):
@@ -208,90 +279,59 @@ def _in_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
-# first: the row of rows.most_telling; behind: {row: points behind the first, negative
-# where it is ahead by chance}; p_values: {row: p-value} or None; test: the name of the
-# test; why: the reason if there are no p-values
-Comparison = namedtuple("Comparison", "first behind p_values test why")
+# first: the row in front, None if none has all splits; accuracy {row: in %, the mean of
+# the splits}; behind {row: points behind the first, negative where it is ahead by
+# chance}; as_good: the rows within chance of the best, which is behind by at most
+# `difference` points; chance: the accuracy in % of always answering the largest class;
+# n_units: how many clips, or groups, `unit` says which, were compared
+Comparison = namedtuple(
+    "Comparison",
+    "first accuracy behind as_good difference chance n_units unit",
+    defaults=[None, {}, {}, [], None, 0.0, 0, "clip"],
+)
 
 
-def compared(results, pairs):
-    """The Comparison of the rows that succeeded on all splits.
+def compared(results, pairs, collection):
+    """The Comparison of the rows that succeeded on all splits, see within_chance.
 
-    p-values are adjusted by Holm's correction for the number of rows. With fewer splits
-    than FEWEST_SPLITS there are none: whatever the difference, they would say nothing.
+    pairs: the splits that are done, of the sets of a Collection.
     """
-    share = {
-        name: np.array([split["accuracy"] for split in splits]) / 100
-        for name, splits in results.items()
-        if len(successes(splits)) == len(pairs)
-    }
-    # means of the same shares in another order differ by rounding
-    mean = {name: round(float(right.mean()), 12) for name, right in share.items()}
-    first = most_telling(share) if share else None
-    behind = {
-        name: share[first] - right for name, right in share.items() if name != first
-    }
-    points = {name: 100 * (mean[first] - mean[name]) for name in behind}
-    if not behind:
-        return Comparison(
-            first, points, None, None, "fewer than two methods have all splits"
-        )
-    if len(pairs) < FEWEST_SPLITS:
-        why = (
-            f"{plural(len(pairs), 'split')}: too few splits to tell which differences are larger "
-            f"than chance, {FEWEST_SPLITS} or more can"
-        )
-        return Comparison(first, points, None, None, why)
-    n_test = np.mean([len(test) for _, test in pairs])
-    ratio = np.mean([len(test) / len(train) for train, test in pairs])
-    p_values = holm(
-        np.array([corrected_t_test(lost, ratio, n_test) for lost in behind.values()])
-    )
+    label = collection.label
+    unit = collection.clip if collection.group is None else collection.group
+    unit = np.unique(unit, return_inverse=True)[1]
     tested = np.concatenate([test for _, test in pairs])
-    test = f"corrected resampled t-test over {len(pairs)} splits"
-    if len(np.unique(tested)) == len(tested):
-        test = (
-            f"paired t-test over {len(pairs)} parts left out in turn, its variance "
-            "corrected for the training sets that they share"
-        )
-    test += f"; Holm's correction over {plural(len(behind), 'row')}"
-    return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
-
-
-def corrected_t_test(differences, ratio, n_test):
-    """The p-value (two-sided) of the mean difference in accuracy of two methods.
-
-    differences (k,): of the shares that are right on k splits of the same sets; the
-    splits share sets and are not independent. ratio: test sets over training sets. t =
-    mean / sqrt((1 / k + ratio) variance) with k - 1 degrees of freedom: the corrected
-    resampled t-test. Source: Nadeau and Bengio 2003.
-
-    n_test: the number of sets in a test part. The variance is at least |mean| / n_test.
-    This floor assumes that two equally good methods differ on a share |mean| of the
-    sets or more, that each of these sets favours either method with the same chance,
-    and that sets are answered independently of each other; for sets of one clip or
-    group, which are not, the floor is too low.
-    """
-    from scipy.stats import t as student  # slow to import
-
-    k = len(differences)
-    mean = abs(differences.mean())
-    if mean <= ROUNDING:
-        return 1.0
-    variance = max(differences.var(ddof=1), mean / n_test)
-    return float(2 * student.sf(mean / np.sqrt((1 / k + ratio) * variance), k - 1))
-
-
-def holm(p_values):
-    """p-values (m,) of m comparisons, adjusted by Holm's correction, (m,).
-
-    If methods that do not differ are compared, the chance that any of their adjusted
-    p-values is below alpha is at most alpha. In ascending order the i-th is max over j
-    <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
-    """
-    order = p_values.argsort(kind="stable")
-    rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
-    return rising.clip(max=1)[order.argsort()]
+    _, counts = np.unique(label[tested], return_counts=True)
+    shares = {}
+    for name, splits in results.items():
+        done = successes(splits)
+        if len(done) == len(pairs):
+            # each split counts as much, whatever its size
+            right = [
+                (split["predicted"] == label[test]) / (len(test) * len(pairs))
+                for split, (_, test) in zip(splits, pairs)
+            ]
+            shares[name] = np.bincount(unit[tested], np.concatenate(right))
+    about = Comparison(
+        chance=100 * counts.max() / counts.sum(),
+        n_units=len(np.unique(unit[tested])),
+        unit="clip" if collection.group is None else "group",
+    )
+    if not shares:
+        return about
+    difference, as_good = within_chance(shares)
+    first = front(shares)
+    accuracy = {name: 100 * float(share.sum()) for name, share in shares.items()}
+    return about._replace(
+        first=first,
+        accuracy=accuracy,
+        behind={
+            name: round(accuracy[first] - share, 9)
+            for name, share in accuracy.items()
+            if name != first
+        },
+        as_good=as_good,
+        difference=100 * difference,
+    )
 
 
 def write_rows(out, name, header, rows):

@@ -1141,9 +1141,7 @@ def test_sets_of_an_added_clip_do_not_explain_each_other(data, capsys):
     assert few.clips == grown.clips[: len(few.clips)]
 
 
-@pytest.mark.parametrize(
-    "name", ["gSC", "kgSC", "subspaces", "mean frame", "MSM"]
-)
+@pytest.mark.parametrize("name", ["gSC", "kgSC", "subspaces", "mean frame", "MSM"])
 def test_sets_that_the_model_has_already_are_passed_over(name):
     sets, labels = image_sets(noise=1.5)
     settings = settings_of(name, p=[2])

@@ -7,25 +7,20 @@ from collections import Counter
 from fractions import Fraction
 from types import SimpleNamespace
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
-from scipy import stats
 
 from grassmann_classify.baseline_rows import ESTIMATORS, EVERY_ESTIMATOR
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import shares_of
 from grassmann_classify.results import Results, save_results
 from grassmann_classify.tables import (
+    Comparison,
     Table,
     accuracies,
     all_answers,
     choices,
     columns_of,
-    compared,
-    corrected_t_test,
-    holm,
     meanings,
     natural_classes,
     notes_of,
@@ -170,7 +165,7 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_pa
     results = {"a": splits, "b": [splits[0], failed], "c": [failed] * 3}
     collection = Collection(np.zeros((24, 5, 2)), None, [], label, None, (), None)
     with Results(tmp_path / "out") as out:
-        save_results(out, {}, collection, pairs, results, 3)
+        save_results(out, {}, collection, pairs, results, 3, Comparison("a"))
     content = (tmp_path / "out" / "results.json").read_bytes()
     kept = json.loads(content)
     assert not re.search(rb"\.\d{10}", content)
@@ -196,7 +191,7 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_pa
     assert kept["comparison"]["first"] == "a" and kept["comparison"]["behind"] == {}
 
 
-# ------------------------------------------------------------------------------ chance
+# --------------------------------------------------------------------------- results
 
 
 def results_of(accuracies, **more):
@@ -215,41 +210,6 @@ def results_of(accuracies, **more):
     }
 
 
-def splits_of(k, sizes=((200, 100),)):
-    """k splits whose parts have these sizes in turn."""
-    rng = np.random.default_rng(0)
-    pairs = []
-    for i in range(k):
-        n_train, n_test = sizes[i % len(sizes)]
-        order = rng.permutation(400)
-        pairs.append((order[:n_train], order[n_train : n_train + n_test]))
-    return pairs
-
-
-def p_values_by_hand(first, others, pairs):
-    """Nadeau and Bengio's test with the floor of the variance, then Holm's steps."""
-    k = len(pairs)
-    ratio = sum(len(test) / len(train) for train, test in pairs) / k
-    n_test = sum(len(test) for _, test in pairs) / k
-    plain = {}
-    for name, found in others.items():
-        lost = [(a - b) / 100 for a, b in zip(first, found)]
-        mean = abs(sum(lost) / k)
-        variance = sum((one - sum(lost) / k) ** 2 for one in lost) / (k - 1)
-        variance = max(variance, mean / n_test)
-        if mean < 1e-12:
-            plain[name] = 1.0
-            continue
-        t = mean / math.sqrt((1 / k + ratio) * variance)
-        plain[name] = 2 * stats.t.sf(t, k - 1)
-    adjusted = {}
-    largest = 0.0
-    for rank, name in enumerate(sorted(plain, key=plain.get)):
-        largest = max(largest, min(1.0, (len(plain) - rank) * plain[name]))
-        adjusted[name] = largest
-    return adjusted
-
-
 ACCURACIES = {
     "poor": [25.0, 12.5, 37.5, 25.0, 25.0, 12.5, 25.0],
     "good": [87.5, 100.0, 75.0, 87.5, 100.0, 87.5, 75.0],
@@ -262,98 +222,10 @@ ACCURACIES = {
 }
 
 
-@pytest.mark.parametrize("sizes", [((200, 100),), ((300, 80), (80, 160), (200, 40))])
-def test_rows_are_behind_the_first_of_the_best_in_points_with_p_values(sizes):
-    """Of two that are as good the first; of each row that failed nowhere, in their order."""
-    pairs = splits_of(7, sizes)
-    found = compared(results_of(ACCURACIES), pairs)
-    good = ACCURACIES["good"]
-    rest = ["poor", "as good", "near", "steady", "better in one"]
-    assert found.first == "good" and [*found.behind] == rest
-    for name in rest:
-        points = sum(good) / 7 - sum(ACCURACIES[name]) / 7
-        assert found.behind[name] == pytest.approx(points, abs=1e-9)
-    by_hand = p_values_by_hand(good, {name: ACCURACIES[name] for name in rest}, pairs)
-    assert [*found.p_values] == rest
-    assert found.p_values == pytest.approx(by_hand, rel=1e-9)
-    assert found.p_values["poor"] < 0.05 < found.p_values["better in one"]
-    assert found.p_values["as good"] == 1 and found.why is None
-    assert found.p_values["steady"] > 1e-4  # one set in each split may be luck
-    assert found.test == (
-        "corrected resampled t-test over 7 splits; Holm's correction over 5 rows"
-    )
-    turned = dict(reversed(ACCURACIES.items()))
-    other = compared(results_of(turned), pairs)
-    assert other.first == "as good" and [*other.behind][-2:] == ["good", "poor"]
-
-
-def test_of_rows_with_the_same_accuracies_in_another_order_the_first_is_first():
-    """Whatever the sums are rounded to."""
-    rng = np.random.default_rng(0)
-    pairs = splits_of(6)
-    for _ in range(200):
-        shares = rng.integers(0, 8, 6) / 7 * 100
-        rows = {f"{i}": rng.permutation(shares).tolist() for i in range(5)}
-        found = compared(results_of(rows), pairs)
-        assert found.first == "0" and [*found.behind] == ["1", "2", "3", "4"]
-        assert {*found.behind.values()} == {0}
-        assert not any(math.copysign(1, one) < 0 for one in found.behind.values())
-        assert set(found.p_values.values()) == {1.0}
-
-
-@pytest.mark.parametrize("k", range(1, 8))
-def test_there_are_p_values_from_five_splits_on(k):
-    rows = {name: ACCURACIES[name][:k] for name in ("good", "poor", "near")}
-    found = compared(results_of(rows), splits_of(k))
-    assert (found.p_values is None) == (found.test is None) == (k < 5)
-    assert (found.why is None) == (k >= 5) and found.first == "good"
-    assert found.behind == pytest.approx(
-        {
-            name: np.mean(rows["good"]) - np.mean(rows[name])
-            for name in ("poor", "near")
-        },
-        abs=1e-9,
-    )
-
-
-def test_rows_that_failed_or_are_not_done_are_compared_with_none():
-    pairs = splits_of(6)
-    nothing = compared(results_of({"a": [None] * 6, "b": [None] * 6}), pairs)
-    why = "fewer than two methods have all splits"
-    assert nothing == (None, {}, None, None, why)
-    one = {"a": [90.0] * 6, "b": [*[99.0] * 5, None], "c": [99.0] * 5}
-    assert compared(results_of(one), pairs) == ("a", {}, None, None, why)
-    two = compared(results_of({**one, "d": [80.0] * 6}), pairs)
-    assert two.first == "a" and two.behind == {"d": pytest.approx(10)}
-    assert two.test.endswith("Holm's correction over 1 row")
-
-
-def test_rows_that_are_alike_seldom_have_a_p_value_below_five_percent():
-    """25 rows with the same chance on each of 40 sets; the best is compared."""
-    rng = np.random.default_rng(0)
-    pairs = [tuple(np.split(rng.permutation(40), 2)) for _ in range(10)]
-    n_below = 0
-    for _ in range(100):
-        right = rng.random((25, 40)) < 0.8
-        rows = {
-            f"row {i}": [100 * row[test].mean() for _, test in pairs]
-            for i, row in enumerate(right)
-        }
-        n_below += min(compared(results_of(rows), pairs).p_values.values()) < 0.05
-    assert n_below <= 5
-
-
-def test_parts_left_out_in_turn_are_not_called_resampled():
-    parts = np.split(np.arange(40), 8)
-    pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
-    test = compared(results_of({"a": [80.0] * 8, "b": [60.0] * 8}), pairs).test
-    assert test.startswith("paired t-test over 8 parts left out in turn, its variance")
-
-
 # ------------------------------------------------------------------------------- tables
 
 COLUMNS = ["accuracy", "balanced", "f1"]
-HEADS = ["accuracy in %", "balanced", "F1"]
+HEADS = ["accuracy, %", "balanced, %", "F1, %"]
 
 
 def results_with_all(k=7):
@@ -371,35 +243,33 @@ def results_with_all(k=7):
 @pytest.mark.parametrize("columns", [COLUMNS[:1], COLUMNS[:2], COLUMNS, COLUMNS[::2]])
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(columns, k):
-    """Points behind the first, from five splits on p-values, seconds in the mean."""
+    """Points behind the first, which rows are as good, seconds in the mean."""
     results = results_with_all(k)
-    comparison = compared(results, splits_of(k))
+    behind = {"poor": 60.25, "as good": -1.0}
+    comparison = Comparison("good", {}, behind, ["as good", "good"])
     table = accuracies(results, columns, comparison)
     heads = [HEADS[COLUMNS.index(column)] for column in columns]
-    chance = ["p-value"] * (k >= 5)
-    assert table.columns == ["row", *heads, "points behind", *chance, "seconds"]
+    heads = [head for name in heads for head in (name, "±")]
+    assert table.columns == ["row", *heads, "behind, points", "as good", "seconds"]
     assert table.numbers == len(table.columns) - 1
-    assert [*results][table.best] == comparison.first
+    assert [*results][table.best] == "good"
     assert [row[0] for row in table.rows] == [*results]
-    for name, cells, splits in zip(results, table.rows, results.values()):
+    for cells, (name, splits) in zip(table.rows, results.items()):
         done = [split for split in splits if split["failed"] is None]
         assert len(cells) == len(table.columns)
         if not done:
             assert cells[1] == "failed" and not any(cells[2:])
             continue
-        for column, cell in zip(columns, cells[1:]):
+        for column, mean, spread in zip(columns, cells[1::2], cells[2::2]):
             shares = [split[column] for split in done]
-            mean, spread = re.fullmatch(r"(\d+\.\d) ± +(\d+\.\d)", cell).groups()
             assert float(mean) == pytest.approx(np.mean(shares), abs=0.051)
             middle = sum(shares) / len(shares)
             squares = sum((share - middle) ** 2 for share in shares)
             twin = math.sqrt(squares / (len(shares) - 1))
             assert float(spread) == pytest.approx(twin, abs=0.051)
-        behind, *p_value, seconds = cells[1 + len(columns) :]
-        points = comparison.behind.get(name)
-        assert behind == ("" if points is None else f"{points:.1f}")
-        expected = (comparison.p_values or {}).get(name)
-        assert p_value == ["" if expected is None else f"{expected:.3f}"] * (k >= 5)
+        points, mark, seconds = cells[1 + 2 * len(columns) :]
+        assert points == (f"{behind[name]:.1f}" if name in behind else "")
+        assert mark == ("yes" if name in ("good", "as good") else "")
         mean = np.mean([split["seconds"] for split in done])
         assert float(seconds) == pytest.approx(mean, abs=5e-3)
 
@@ -416,8 +286,8 @@ def test_a_table_in_lines_has_its_columns_beside_each_other():
 def test_one_split_has_no_spread_and_says_nothing_of_how_often():
     results = results_of({"a": [80.0]}, chosen={"p": 3}, left_out={"p 9": "no rank"})
     results["a"][0] |= {"warned": ("little is known",)}
-    table = accuracies(results, COLUMNS, compared(results, splits_of(1)))
-    assert table.rows == [["a", "80.0", "50.0", "40.0", "", "0.10"]]
+    table = accuracies(results, COLUMNS, Comparison("a", as_good=["a"]))
+    assert table.rows == [["a", "80.0", "50.0", "40.0", "", "yes", "0.10"]]
     assert "±" not in table.text()
     assert notes_of(results) == [
         "a: p 9 left out: no rank",
@@ -570,51 +440,3 @@ def test_what_was_chosen_is_explained_where_it_was_chosen_alone(name):
     assert choices(other).notes == []
     for usual in ({"recipe": "plain"}, {"kernel": "linear"}):
         assert choices(results_of({"row": [90.0]}, chosen=usual)).notes == []
-
-
-# ----------------------------------------------------------------------------- chance
-
-
-def test_the_corrected_t_test_widens_the_plain_one():
-    differences = np.array([0.1, 0.2, 0.05, 0.15, 0.3])
-    plain = stats.ttest_1samp(differences, 0)
-    assert corrected_t_test(differences, 1e-12, 1e9) == pytest.approx(plain.pvalue)
-    t = plain.statistic * np.sqrt(0.2 / (0.2 + 0.5))
-    expected = 2 * stats.t.sf(t, 4)
-    assert corrected_t_test(-differences, 0.5, 1e9) == pytest.approx(expected)
-    assert corrected_t_test(np.zeros(3), 0.5, 10) == 1
-    assert corrected_t_test(np.full(4, 5.6e-17), 0.5, 10) == 1
-
-
-@pytest.mark.parametrize("k", [2, 5, 10])
-@pytest.mark.parametrize("n_test", [10, 50])
-def test_one_set_in_every_split_is_no_news(k, n_test):
-    """The variance is at least that of equal methods that differ on so many sets."""
-    share = 1 / n_test
-    t = share / np.sqrt((1 / k + 1) * share / n_test)
-    p_value = corrected_t_test(np.full(k, share), 1.0, n_test)
-    assert p_value == pytest.approx(2 * stats.t.sf(t, k - 1))
-    assert p_value > 0.3
-
-
-def test_the_floor_of_the_variance_is_felt_below_it_alone():
-    spread = np.array([0.3, -0.2, 0.1, 0.25, 0.0])
-    free = corrected_t_test(spread, 0.5, 1e9)
-    assert corrected_t_test(spread, 0.5, 50) == free
-    assert corrected_t_test(spread, 0.5, 1) > free
-    # all against none
-    assert corrected_t_test(np.ones(5), 0.5, 50) < 0.01
-    assert corrected_t_test(np.ones(5), 0.5, 1) > 0.2  # five sets are few
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_rejects_what_the_procedure_step_by_step_rejects(p_values):
-    adjusted = holm(np.array(p_values))
-    order = np.argsort(p_values, kind="stable")
-    for alpha in (0.01, 0.05, 0.5, *adjusted * (1 - 1e-9), *adjusted * (1 + 1e-9)):
-        rejected = set()
-        for step, i in enumerate(order):
-            if p_values[i] * (len(order) - step) > alpha:
-                break
-            rejected.add(i)
-        assert rejected == set(np.flatnonzero(adjusted <= alpha)) or alpha >= 1

@@ -1,0 +1,208 @@
+"""Which rows are as good as the best within chance, and what is concluded of a table."""
+
+import numpy as np
+import pytest
+
+from grassmann_classify.chance import front, of_units, within_chance
+from grassmann_classify.clips import Collection
+from grassmann_classify.tables import (
+    Comparison,
+    compared,
+    conclusion,
+    each_class,
+    each_group,
+)
+
+
+def collection_of(label, group=None, clip=None):
+    """A Collection of sets of these labels, a clip each unless clip says otherwise."""
+    clip = np.arange(len(label)) if clip is None else clip
+    names = [f"clip {i}" for i in range(len(label))]
+    return Collection(None, None, names, np.array(label), group, (), clip)
+
+
+def rows_of(right, pairs, label):
+    """{row: its splits} in which row r is right for set i in split k if right[r][k, i]."""
+    results = {}
+    for name, table in right.items():
+        results[name] = []
+        for answers, (_, test) in zip(
+            np.broadcast_to(table, (len(pairs), len(label))), pairs
+        ):
+            predicted = np.where(answers[test], label[test], -1)
+            accuracy = 100 * np.mean(predicted == label[test])
+            split = {"predicted": predicted, "accuracy": accuracy, "failed": None}
+            results[name].append(split)
+    return results
+
+
+def table_of(rng, n, n_rows, behind=0.0, n_splits=10):
+    """Answers of rows that are right for 87 % of n clips, some of which are hard for all.
+
+    The last row is right for so many points less. Of 10 splits each tests half of the clips.
+    """
+    ease = rng.beta(0.87, 0.13, n)
+    chances = np.tile(ease, (n_rows, 1))
+    less = rng.beta(0.87 - behind, 0.13 + behind, n)
+    if behind:  # what is hard stays hard
+        chances[-1] = np.sort(less)[ease.argsort().argsort()]
+    chances = rng.beta(
+        2 * chances.clip(1e-3, 0.999), 2 * (1 - chances.clip(1e-3, 0.999))
+    )
+    label = np.arange(n) % 3
+    pairs = [tuple(np.split(rng.permutation(n), 2)) for _ in range(n_splits)]
+    right = {f"row {r}": rng.random((n_splits, n)) < chances[r] for r in range(n_rows)}
+    return compared(rows_of(right, pairs, label), pairs, collection_of(label))
+
+
+@pytest.mark.parametrize("n_splits", [1, 10])
+def test_rows_that_are_equal_are_all_called_so_in_95_of_100_tables(n_splits):
+    rng = np.random.default_rng(0)
+    tables = [table_of(rng, 60, 12, n_splits=n_splits) for _ in range(200)]
+    assert sum(len(table.as_good) == 12 for table in tables) >= 190
+
+
+def test_a_row_15_points_behind_on_60_clips_is_not_called_as_good():
+    rng = np.random.default_rng(0)
+    tables = [table_of(rng, 60, 12, behind=0.15) for _ in range(100)]
+    assert sum("row 11" not in table.as_good for table in tables) >= 80
+    assert sum(len({*table.as_good} - {"row 11"}) == 11 for table in tables) >= 95
+
+
+def test_a_difference_is_told_from_six_clips_on():
+    """All six favour the same row by chance in 2 of 64 draws, five in 2 of 32."""
+    for n in range(1, 12):
+        shares = {"a": np.full(n, 1 / n), "b": np.zeros(n)}
+        difference, names = within_chance(shares)
+        assert (names == ["a"]) == (n >= 6)
+        assert 0 <= difference <= 1
+
+
+def test_a_hopeless_row_does_not_hide_the_difference_of_others():
+    """What is left out is compared no more: the rest as if it had not been there."""
+    rng = np.random.default_rng(1)
+    easy = rng.random(80) < 0.95
+    rows = {
+        "a": easy,
+        "b": easy & (rng.random(80) < 0.98),
+        "c": easy & (rng.random(80) < 0.85),
+    }
+    rows = {name: right / 80 for name, right in rows.items()}
+    hopeless = (rng.random(80) < 0.1) / 80
+    assert within_chance({**rows, "d": hopeless}) == within_chance(rows)
+    assert within_chance(rows)[1] == ["a", "b"]
+
+
+def test_the_row_in_front_codes_where_one_that_codes_is_as_good():
+    n = 40
+    best = np.arange(n) < 38
+    near = np.arange(n) < 37
+    far = np.arange(n) < 20
+    rows = {"subspaces: SVM": best, "gLC": near, "gSC": near, "kgSC": far}
+    shares = {name: right / n for name, right in rows.items()}
+    assert front(shares) == "gLC"
+    assert (
+        front({name: shares[name] for name in ("subspaces: SVM", "kgSC")})
+        == "subspaces: SVM"
+    )
+    assert front({"nearest": near / n, "affine hulls": near / n}) == "nearest"
+
+
+def test_sets_of_a_unit_are_summed_and_those_that_a_row_was_not_asked_left_out():
+    shares = {"a": np.array([1, 0, 1, np.nan]), "b": np.array([1, 1, 0, 0.5])}
+    found = of_units(shares, np.array([0, 1, 1, 2]))
+    assert found["a"] == pytest.approx([1 / 3, 1 / 3, 0])
+    assert found["b"] == pytest.approx([1 / 3, 1 / 3, 0])
+
+
+def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
+    label = np.array([0, 0, 0, 0, 1, 1])
+    pairs = [(np.arange(2), np.array([2, 3, 4, 5])), (np.arange(5), np.array([5]))]
+    right = {
+        "gSC": np.array([1, 1, 1, 0, 1, 1], bool),
+        "GDA": np.array([1, 1, 1, 1, 1, 0], bool),
+    }
+    results = rows_of(right, pairs, label)
+    results["DCC"] = [results["gSC"][0], {"predicted": None, "failed": "no rank"}]
+    found = compared(results, pairs, collection_of(label))
+    assert found.accuracy == pytest.approx({"gSC": 87.5, "GDA": 37.5})
+    assert found.first == "gSC" and found.behind == {"GDA": 50.0}
+    assert found.as_good == ["gSC", "GDA"]  # four clips tell nothing
+    assert found.n_units == 4 and found.unit == "clip"
+    assert found.chance == pytest.approx(60)  # three of five answers are of class 1
+
+
+def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():
+    """Windows of a clip, and clips of a person, are no news beside each other."""
+    label = np.arange(48) % 2
+    pairs = [(np.arange(24), np.arange(24, 48)), (np.arange(24, 48), np.arange(24))]
+    right = {"gSC": np.ones(48, bool), "GDA": np.arange(48) % 4 > 0}
+    results = rows_of(right, pairs, label)
+    for n_units, told in ((48, True), (8, True), (4, False)):
+        unit = np.arange(48) // (48 // n_units)
+        for grouped in (False, True):
+            groups = {"group": unit.astype(str)} if grouped else {"clip": unit}
+            found = compared(results, pairs, collection_of(label, **groups))
+            assert found.n_units == n_units
+            assert found.unit == ("group" if grouped else "clip")
+            assert (found.as_good == ["gSC"]) == told
+
+
+def test_nothing_is_in_front_where_every_row_failed():
+    label = np.arange(8) % 2
+    pairs = [(np.arange(4), np.arange(4, 8))]
+    failed = {"gSC": [{"predicted": None, "failed": "no rank"}]}
+    found = compared(failed, pairs, collection_of(label))
+    assert (found.first, found.as_good, found.difference) == (None, [], None)
+    assert conclusion(found, 4, "clip") == ["No row has an answer for every test part."]
+
+
+ROWS = "gSC gLC MSM DCC GDA PM".split()
+
+
+@pytest.mark.parametrize(
+    "rows, good, n, lines",
+    [
+        (1, ROWS[:1], 30, []),
+        (3, ROWS[:3], 30, ["As good within chance: gLC and MSM."]),
+        (3, ROWS[:1], 30, ["No other row is as good within chance."]),
+        (6, ROWS, 30, ["As good within chance: all other rows."]),
+        (6, ROWS[:5], 30, ["As good within chance: all rows but PM."]),
+        (6, ROWS[:4], 30, ["As good within chance: gLC, MSM and DCC."]),
+        (6, ROWS, 5, None),
+    ],
+)
+def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_told(
+    rows, good, n, lines
+):
+    accuracy = dict.fromkeys(ROWS[:rows], 50.0) | {"gSC": 87.4}
+    comparison = Comparison("gSC", accuracy, {}, good, 12.3, 33.3, n, "group")
+    first, *others = conclusion(comparison, 60, "clip")
+    assert first == "gSC is right for 87 % of 60 test clips (chance: 33 %)."
+    if lines is None:
+        assert others == [
+            "With 5 groups no difference of rows can be told from chance."
+        ]
+        return
+    told = "With 30 groups differences below 12 points cannot be told from chance."
+    assert others == [*lines, *[told] * (rows > 1)]
+    none = conclusion(comparison._replace(difference=0.0), 60, "clip")
+    assert none == [first, *lines]
+
+
+def test_classes_and_groups_have_their_shares_and_what_they_are_taken_for():
+    truth = np.array(["c10"] * 4 + ["c2"] * 5 + ["c1"])
+    predicted = np.array(["c10", "c2", "c2", "c1"] + ["c2"] * 4 + ["c1"] + ["c1"])
+    rows = [
+        ["c1", "", 1, "100"],
+        ["c2", "c1 (20 %)", 5, "80"],
+        ["c10", "c2 (50 %)", 4, "25"],
+    ]
+    assert each_class(truth, predicted).rows == rows
+    assert each_class(truth, predicted, most=5).rows == [rows[2], rows[1]]
+    assert each_class(truth, predicted, most=1).rows == [rows[2]]
+    group = np.array(["p1"] * 4 + ["p10"] * 6)
+    assert each_group(truth == predicted, group).rows == [
+        ["p1", 4, "25"],
+        ["p10", 6, "83"],
+    ]
