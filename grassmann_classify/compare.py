@@ -10,7 +10,12 @@ import numpy as np
 from grassmann_classify.copies import across, copies_of
 from grassmann_classify.evaluation import first_look, run_splits, say_if_over
 from grassmann_classify.inputs import choose_kernels, labelled_clips, read
-from grassmann_classify.page import Report, draw_results, tell_where_wrong
+from grassmann_classify.page import (
+    Report,
+    draw_results,
+    plot_accuracies,
+    tell_where_wrong,
+)
 from grassmann_classify.results import save_codes, save_predictions, save_results
 from grassmann_classify.splits import splits_of, strangers
 from grassmann_classify.tables import (
@@ -26,7 +31,7 @@ from grassmann_classify.tables import (
     notes_of,
     summed,
 )
-from grassmann_classify.words import plural, say_failed, tell, to_stderr
+from grassmann_classify.words import plural, printable, say_failed, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
@@ -129,20 +134,24 @@ def leave(run, done, codes=None):
     )
     report.lead(*_conclusion(pairs, collection, comparison))
     report.text(*run.notes)
-    if codes and run.paths.pictures:
-        draw_results(report, run, pairs, results, codes, comparison)
+    pictures = bool(codes and run.paths.pictures)
+    if pictures:
+        title = printable(run.paths.data.stem)
+        report.draw("accuracies", title, plot_accuracies, results, comparison)
     report.section("Accuracy")
-    report.text(f"{_facts(run)}: {_how_far(run, done)}.")
+    report.text(f"{_facts(run)}; {_how_far(run, done)}.")
     columns = columns_of(run.settings, collection.label)
     report.table(accuracies(results, columns, comparison))
     report.table(meanings(results))
     report.text(*notes_of(results))
     if first:
-        tell_where_wrong(report, collection, pairs, results, first)
+        tell_where_wrong(report, run, pairs, results, first, pictures)
     report.section("What was chosen")
     report.text(CHOSEN)
     report.table(choices(results))
     report.table(summed(results))
+    if pictures:
+        draw_results(report, run, pairs, results, codes, comparison)
     report.about(collection, len(run.clips))
     report.save()
 
@@ -155,7 +164,7 @@ def _print(run, done, tell=tell):
     comparison = compared(results, pairs, collection)
     first = comparison.first
     tell("\n".join(_conclusion(pairs, collection, comparison)))
-    tell(f"\n{_facts(run)}: {_how_far(run, done)}")
+    tell(f"\n{_facts(run)}; {_how_far(run, done)}")
     columns = columns_of(run.settings, collection.label)
     tell(accuracies(results, columns, comparison).text())
     tables = []
@@ -195,9 +204,9 @@ def _facts(run):
 def _how_far(run, done):
     n_splits = len(run.pairs)
     if done.n_done == n_splits:
-        return f"{plural(n_splits, 'split')}, {run.how}"
+        return f"{plural(n_splits, 'split')}: {run.how}"
     if done.n_done:
-        return f"after {done.n_done} of {plural(n_splits, 'split')}, {run.how}"
+        return f"after {done.n_done} of {plural(n_splits, 'split')}: {run.how}"
     if not done.n_rows:
         return FIRST_LOOK
     tuned = sum("look" not in splits[0] for splits in done.results.values())

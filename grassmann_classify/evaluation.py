@@ -352,6 +352,11 @@ def first_look(bank, pairs, settings, end=math.inf):
             record, codes = _record(
                 attempt(method, split, fixed), split, classes, index
             )
+            reasons = record["reasons"]  # by the places of sets among some
+            record["reasons"] = reasons and {
+                int(some[i]): [(int(some[j]), share) for j, share in pairs]
+                for i, pairs in reasons.items()
+            }
             progress.results[method.name] = [record]
             progress.codes.update(codes)
     return progress

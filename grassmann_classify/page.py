@@ -101,9 +101,9 @@ tr:target td { background: rgba(230, 159, 0, 0.3); }
 .picture { margin: 0 0 1rem; width: auto; font-size: 0.875rem; }
 .picture img { max-width: min(100%, 46rem); width: auto; height: auto; background: #fff; }
 .picture figcaption { max-width: 46rem; }
-.sheet { display: grid; gap: 0.5rem; }
-.row { display: flex; gap: 0.5rem; overflow-x: auto; break-inside: avoid;
-       border-bottom: 1px solid var(--line); padding-bottom: 0.5rem; }
+.sheet { display: flex; flex-wrap: wrap; gap: 0.75rem; }
+.row { display: flex; gap: 0.5rem; overflow-x: auto; break-inside: avoid; max-width: 100%;
+       box-sizing: border-box; border: 1px solid var(--line); padding: 0.5rem; }
 .gap { flex: 0 0 0.75rem; }
 .row figure { margin: 0; flex: 0 0 8rem; font-size: 0.75rem; line-height: 1.3; }
 .row figure img { width: 100%; height: auto; display: block; image-rendering: pixelated; }
@@ -359,7 +359,7 @@ def as_url(content, kind="image/webp"):
 
 
 def draw_results(report, run, pairs, results, arrays, comparison):
-    """Draw accuracies, wrong clips, Gram matrix, map, confusions, codes and atoms.
+    """Draw Gram matrix, map, confusions, codes and atoms.
 
     The row in front is shown, the others are folded away. Codes and atoms are those of
     the last split. If one picture cannot be drawn, the page has the others.
@@ -368,7 +368,6 @@ def draw_results(report, run, pairs, results, arrays, comparison):
     label = collection.label.tolist()
     data = printable(report.paths.data.stem)
     first = comparison.first
-    report.draw("accuracies", f"{data}", plot_accuracies, results, comparison)
     how = {}
     for name in sorted(results, key=lambda name: name != first):
         done = successes(results[name])
@@ -385,8 +384,6 @@ def draw_results(report, run, pairs, results, arrays, comparison):
             n_splits=len(done),
             folded=name != first or len(np.unique(truth)) <= MANY,
         )
-    if first:
-        _draw_wrong_clips(report, data, run, pairs, results, first)
     p = min(PICTURED_P, collection.X.shape[2])
     K = core.projection_kernel(collection.X[:, :, :p])
     report.section("Clips and classes")
@@ -420,8 +417,9 @@ def plot_accuracies(results, comparison):
     return ax
 
 
-def tell_where_wrong(report, collection, pairs, results, first):
+def tell_where_wrong(report, run, pairs, results, first, pictures):
     """Of the row in front: accuracy of classes and groups, confusion, wrong clips."""
+    collection = run.bank.collection
     label = collection.label
     truth, predicted = all_answers(label, pairs, results[first])
     tested = np.concatenate([test for _, test in pairs])
@@ -445,6 +443,8 @@ def tell_where_wrong(report, collection, pairs, results, first):
         _add_confusion(report, classes, truth, predicted, anchors[:SHOWN])
     columns = ["wrong clip", "class", "answer", "what decided", "times"]
     report.table(Table(columns, rows, numbers=1), anchors)
+    if pictures:
+        _draw_wrong_clips(report, run, wrong, first)
 
 
 def _add_confusion(report, classes, truth, predicted, anchors):
@@ -492,10 +492,9 @@ def wrong_answers(collection, pairs, results, name):
     return rows
 
 
-def _draw_wrong_clips(report, data, run, pairs, results, name):
-    """The clips that a row got wrong, with what speaks for its answers."""
+def _draw_wrong_clips(report, run, wrong, name):
+    """The first wrong_answers of a row, with what speaks for them."""
     collection = run.bank.collection
-    wrong = wrong_answers(collection, pairs, results, name)
     leads = {}
     for i, answer, times, reasons in wrong[:PICTURED]:
         words = f"{called(collection.label[i])}, not {called(answer)}"
@@ -503,7 +502,8 @@ def _draw_wrong_clips(report, data, run, pairs, results, name):
     rows = rows_of_sheet(collection, run.clips, run.recipe.key, leads)
     note = "a clip with its class and the answer; labelled clips that speak for that"
     part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
-    title = f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer"
+    title = f"{name}, {printable(report.paths.data.stem)}\n"
+    title += f"{part}{plural(len(wrong), 'clip')} with a wrong answer"
     report.sheet("wrong", title, rows, note)
 
 
@@ -646,7 +646,7 @@ def row_of(image, words, *parts):
 
 def speaking(label, share, name):
     """The caption of a labelled clip that speaks for its class by this share."""
-    return f"{called(label)} {share:.2g}\n{caption(name, label)}"
+    return f"{called(label)}, share {share:.2g}\n{caption(name, label)}"
 
 
 def called(label):

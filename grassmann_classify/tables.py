@@ -136,7 +136,7 @@ def conclusion(comparison, n_clips, thing):
         lines.append(f"As good within chance: {words}{but}.")
     if comparison.difference:
         lines.append(
-            f"With {units} differences below {comparison.difference:.0f} points cannot be "
+            f"With {units} differences up to {comparison.difference:.0f} points cannot be "
             "told from chance."
         )
     return lines

@@ -11,7 +11,7 @@ import pytest
 from sklearn.svm import SVC
 
 import grassmann_sc as core
-from grassmann_classify import compare, evaluation, inputs, rows, tables
+from grassmann_classify import compare, evaluation, inputs, rows
 from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import load_npz
 from grassmann_classify.bank import Bank
@@ -20,11 +20,11 @@ from grassmann_classify.clips import Clip, Collection
 from grassmann_classify.evaluation import evaluate, shares_of
 from grassmann_classify.first_tries import kernel_predictions
 from grassmann_classify.options import parse, split
-from grassmann_classify.page import draw_results
+from grassmann_classify.page import draw_results, tell_where_wrong
 from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
-from grassmann_classify.tables import compared, natural_classes
+from grassmann_classify.tables import Comparison, compared, natural_classes
 from grassmann_sc import subspaces
 from textures import simulated_textures, texture_systems
 
@@ -212,30 +212,8 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
     assert results["methods"][METHODS[7]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
     told = results["comparison"]
-    assert told["p_values"] is None and told["why"].startswith(
-        "2 splits: too few splits to tell"
-    )
-    assert told["why"] in printed and METHODS[7] not in told["behind"]
-    assert (tmp_path / "out" / "confusion_nearest_subspace.png").exists()
-
-
-def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(
-    monkeypatch,
-):
-    """What the t-test is told is the number of test sets over that of training sets."""
-    asked = []
-    monkeypatch.setattr(
-        tables,
-        "corrected_t_test",
-        lambda differences, ratio, n_test: asked.append(ratio) or 1.0,
-    )
-    pairs = [(np.arange(30), np.arange(30, 40))] * 6
-    results = {
-        name: [{"accuracy": a, "failed": None} for a in accuracy]
-        for name, accuracy in (("one", range(6)), ("two", range(1, 7)))
-    }
-    compared(results, pairs)
-    assert asked == [pytest.approx(1 / 3)]
+    assert METHODS[7] not in told["behind"] and METHODS[7] not in told["as_good"]
+    assert (tmp_path / "out/pictures/confusion_nearest_subspace.png").exists()
 
 
 def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkeypatch):
@@ -271,7 +249,7 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
         ]
     )
     done = [(text[:7], there) for text, there in told if text.startswith("split")]
-    assert {*done} == {("split 1", 0), ("split 2", 1)} and far() == 2
+    assert {*done} == {("split 1", 1), ("split 2", 2)} and far() == 2
 
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
@@ -285,12 +263,10 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
             "--recipe",
             "plain",
             "--no-pictures",
+            "--no-kernels",
         ]
     )
-    assert (
-        "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits"
-        in capsys.readouterr().out
-    )
+    assert "9 candidates ranked" in capsys.readouterr().err
     main(
         [
             "compare",
@@ -307,7 +283,7 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
             "9",
         ]
     )
-    assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
+    assert "2 candidates ranked" in capsys.readouterr().err
     with pytest.raises(
         SystemExit, match=r"--p must hold a dimension up to 5, .* got \[7, 8"
     ):
@@ -400,7 +376,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
     }
     with Results(tmp_path / "out") as out:
         save_predictions(out, collection, pairs, results)
-        save_results(out, {}, collection, pairs, results, 2)
+        save_results(out, {}, collection, pairs, results, 2, Comparison())
     assert (tmp_path / "out" / "predictions.csv").read_text().splitlines() == [
         "clip,split,truth,both,once,not yet",
         "clip 5,0,c9,c9,,c10",
@@ -632,7 +608,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     )
     out = capsys.readouterr().out
     assert list(accuracies(out)) == [*FIRST, *METHODS[:9]]
-    assert "±" not in out.split("subspaces of R^9")[1]
+    assert "±" not in out
 
 
 @pytest.mark.parametrize(
@@ -935,6 +911,8 @@ class Sheets:
     def __init__(self):
         self.sheets = {}
         self.drawn = []
+        self.tables = []
+        self.parts = []
 
     def draw(self, name, *_, **__):
         self.drawn.append(name)
@@ -942,17 +920,32 @@ class Sheets:
     def sheet(self, name, title, rows, note):
         self.sheets[name] = title, [row[0][1].split("\n") for row in rows]
 
+    def table(self, table, anchors=()):
+        self.tables.append((table, anchors))
+
+    def section(self, heading):
+        pass
+
+    def text(self, words):
+        pass
+
 
 def sheets_of(label, pairs, results):
+    """The Sheets of the wrong clips and the pictures of a comparison."""
     names = [f"{c}/{i}" for i, c in enumerate(label)]
     clips = [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in names]
     label = np.array(label)
     n = np.arange(len(label))
     X = core.random_subspaces(len(label), 6, 2, rng=0)
     collection = Collection(X, None, names, label, None, (), n)
+    bank = SimpleNamespace(collection=collection)
+    run = SimpleNamespace(bank=bank, clips=clips, recipe=SimpleNamespace(key=None))
+    pairs = [tuple(map(np.array, pair)) for pair in pairs]
     report = Sheets()
     codes = {"train": np.array(pairs[-1][0]), "test": np.array(pairs[-1][1])}
-    draw_results(report, None, collection, clips, pairs, results, codes)
+    comparison = compared(results, pairs, collection)
+    tell_where_wrong(report, run, pairs, results, comparison.first, True)
+    draw_results(report, run, pairs, results, codes, comparison)
     return report
 
 
@@ -974,7 +967,15 @@ def test_the_clip_that_was_wrong_most_often_comes_first():
     report = sheets_of([*"aab"], [([2], [0, 1])] * 4, {"row": row})
     title, words = report.sheets["wrong"]
     assert words == [["a, not b", "3 times", "1"], ["a, not b", "2 times", "0"]]
-    assert "2 clips with a wrong answer, 5 of 8 answers" in title
+    assert title == "row, data\n2 clips with a wrong answer"
+    wrong, anchors = report.tables[-1]
+    assert [row[:3] + row[4:] for row in wrong.rows] == [
+        ["a/1", "a", "b", 3],
+        ["a/0", "a", "b", 2],
+    ]
+    assert anchors == ["c0-1", "c0-1-1"]
+    (matrix,) = report.parts
+    assert matrix.count('href="#c0-1"') == 1 and "#c0-2" not in matrix
 
 
 def test_a_method_that_failed_everywhere_is_not_the_best():
@@ -982,5 +983,5 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
     results = {"dcc": [answers_of(np.nan)], "gda": [answers_of(0.0, "bee")]}
     report = sheets_of(["ape", "bee"], [([1], [0])], results)
     title, _ = report.sheets["wrong"]
-    assert title == "gda, data\n1 clip with a wrong answer, 1 of 1 answer"
+    assert title == "gda, data\n1 clip with a wrong answer"
     assert "confusion_gda" in report.drawn and "confusion_dcc" not in report.drawn

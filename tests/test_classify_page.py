@@ -5,9 +5,11 @@ import csv
 import io
 import json
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from PIL import Image
@@ -47,6 +49,10 @@ class Page(HTMLParser):
         self.films = []
         self.at_rest = []
         self.links = []
+        self.ids = []
+        self.n_leads = 0
+        self.captions = 0
+        self.folded = set()
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
@@ -55,6 +61,10 @@ class Page(HTMLParser):
             self.handle_data("; " if tag == "br" and "table" in self.tags else "")
             return
         self.links += [held[name] for name in ("src", "href") if name in held]
+        self.ids += [held[name] for name in ("id",) if name in held]
+        if tag == "figure":
+            self.figure = held.get("class")
+        self.captions += tag == "figcaption" and self.figure == "picture"
         self.tags.append(tag)
         if tag == "tr":
             self.rows.append([])
@@ -64,6 +74,7 @@ class Page(HTMLParser):
             self.rows[-1].append("")
         if tag in self.texts:
             self.texts[tag].append("")
+            self.n_leads += held.get("class") == "lead"
         if tag == "source":
             self.at_rest.append((held["media"], content_of(held["srcset"])))
         if tag == "img":
@@ -71,10 +82,16 @@ class Page(HTMLParser):
             moves = held["src"].startswith("data:image/webp;base64,")
             assert held["alt"]
             (self.films if moves else self.pictures).append(content)
+            if "details" in self.tags:
+                self.folded.add(content)
+
+    @property
+    def leads(self):
+        return self.texts["p"][: self.n_leads]
 
     def handle_data(self, data):
         tag = self.tags[-1] if self.tags else ""
-        if tag in ("td", "th"):
+        if {"td", "th"} & {*self.tags}:
             self.rows[-1][-1] += data.replace("\xa0", " ")
         elif tag in self.texts:
             self.texts[tag][-1] += data
@@ -115,13 +132,15 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     page = page_of(data, "compare", "--repeats", "5", *FEW, "--p", "2")
     with open(data / "compare" / "results.json", encoding="utf-8") as file:
         results = json.load(file)
-    header = ["row", "accuracy in %", "points behind", "p-value", "seconds"]
+    header = ["row", "accuracy, %", "±", "behind, points", "as good", "seconds"]
     table = page.rows[page.rows.index(header) :]
     rows = {row[0]: row for row in reversed(table)}
     for name, found in results["methods"].items():
-        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:.1f}"
+        assert rows[name][1:3] == [f"{found['mean']:.1f}", f"{found['std']:.1f}"]
         behind = results["comparison"]["behind"].get(name)
-        assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
+        assert rows[name][3] == ("" if behind is None else f"{behind:.1f}")
+        good = name in results["comparison"]["as_good"]
+        assert rows[name][4] == ("yes" if good else "")
     (best,) = page.best
     first = results["comparison"]["first"]
     assert best[0] == first
@@ -144,26 +163,54 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
         == page.texts["h1"]
         == ["data: how well its classes are told apart"]
     )
-    ending = f"_{slug(first)}"
+    mean = results["comparison"]["accuracy"][first]
+    n = results["comparison"]["n_units"]
+    assert 9 < n <= 12 and page.leads[0] == (
+        f"{first} is right for {mean:.0f} % of {n} test clips (chance: "
+        f"{results['comparison']['chance']:.0f} %)."
+    )
     pictures = {
         path.stem: path.read_bytes()
-        for path in (data / "compare").glob("*.png")
-        if not path.name.startswith(("confusion", "codes"))
-        or path.stem.endswith(ending)
+        for path in (data / "compare" / "pictures").glob("*.png")
     }
     wrong = pictures.pop("wrong", None)
-    assert {*page.pictures} == {*pictures.values()} and len(pictures) >= 4
-    assert page.pictures[0] == pictures[f"confusion{ending}"]
+    assert {*page.pictures} == {*pictures.values()}
+    assert len(page.pictures) == len(pictures) == page.captions > 10
+    assert page.pictures[0] == pictures["accuracies"]
+    assert page.folded == {
+        content
+        for name, content in pictures.items()
+        if name.startswith(("confusion", "codes")) and name != f"codes_{slug(first)}"
+    }
     assert bool(page.films) == (wrong is not None)
     source = (data / "compare" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in source and "<b>ape" not in source
-    assert all(link.startswith("data:") for link in page.links)
+    assert all(link.startswith(("data:", "#")) for link in page.links)
+    targets = [link[1:] for link in page.links if link.startswith("#")]
+    assert {*targets} <= {*page.ids} and len({*page.ids}) == len(page.ids)
 
 
-def test_too_few_splits_are_said_on_the_page(data):
-    page = page_of(data, "compare", "--repeats", "2", *FEW, "--no-pictures")
-    assert "p-value" not in page.rows[-3] and not page.pictures
-    assert any("too few splits to tell" in text for text in page.texts["p"])
+def test_each_wrong_cell_of_the_confusion_leads_to_its_clips(data):
+    page = page_of(data, "compare", "--repeats", "4", *FEW, "--p", "2", "--no-pictures")
+    with open(data / "compare" / "results.json", encoding="utf-8") as file:
+        results = json.load(file)
+    first = results["comparison"]["first"]
+    confusion = np.array(results["methods"][first]["confusion"])
+    assert not page.pictures and confusion.shape == (2, 2)
+    at = page.rows.index(["class", *NAMES])
+    counts = [
+        [int(cell or 0) for cell in row[1:]] for row in page.rows[at + 1 : at + 3]
+    ]
+    assert counts == confusion.tolist() and confusion[0, 1] + confusion[1, 0] > 2
+    for i, j in ((0, 1), (1, 0)):
+        assert (f"#c{i}-{j}" in page.links) == (confusion[i, j] > 0)
+        assert (f"c{i}-{j}" in page.ids) == (confusion[i, j] > 0)
+    columns = ["wrong clip", "class", "answer", "what decided", "times"]
+    wrong = page.rows[page.rows.index(columns) + 1 :]
+    wrong = wrong[: sum(len(row) == 5 for row in wrong)]
+    times = [int(row[4]) for row in wrong if len(row) == 5 and row[4].isdigit()]
+    assert sum(times) == confusion[0, 1] + confusion[1, 0]
+    assert times == sorted(times, reverse=True)
 
 
 def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
@@ -174,7 +221,9 @@ def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
     ) as file:
         answers = [[row["clip"], row["label"]] for row in csv.DictReader(file)]
     assert [row[:2] for row in page.rows[1:]] == answers
-    assert (data / "predict" / "answers.png").exists() and not page.pictures
+    assert (
+        data / "predict" / "pictures" / "answers.png"
+    ).exists() and not page.pictures
     check_films(page)
     page = page_of(data, "check")
     with open(data / "check" / "suspects.csv", newline="", encoding="utf-8") as file:
@@ -247,7 +296,7 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     assert (
         "no picture gram: disk full\n" in said and "no picture wrong: disk full" in said
     )
-    assert (data / "compare" / "map.png").read_bytes() in page.pictures
+    assert (data / "compare/pictures/map.png").read_bytes() in page.pictures
     page_of(data, "cluster", "-k", "2")
     assert "no picture clusters: disk full" in capsys.readouterr().err
 
@@ -262,14 +311,15 @@ def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
     with Results(tmp_path / "out") as out:
         report = report_in(out, "many")
         report.table(Table(["number"], rows, "Many", ["A note."], numbers=1, best=1))
-        out.write("map.pdf", lambda file: file.write(b"%PDF"))
+        report.paths = replace(report.paths, format="pdf")
+        report.draw("map", "a map", lambda: plt.subplots(figsize=(1, 1))[1])
         report.save()
     page = Page(tmp_path / "out" / "report.html")
     assert page.texts["h2"][0] == "Many" and "A note." in page.texts["p"]
     assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
-    assert "All sets as points in the plane: map.pdf" in page.texts["p"]
-    assert not page.pictures
+    assert "pictures/map.pdf" in page.texts["p"] and not page.pictures
+    assert (tmp_path / "out" / "pictures" / "map.pdf").exists()
 
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\""
@@ -282,20 +332,19 @@ def test_whatever_a_page_is_told_is_text(tmp_path):
         report.section(HOSTILE)
         report.text(HOSTILE)
         report.table(Table([HOSTILE], [[HOSTILE]], HOSTILE, [HOSTILE], best=0))
-        for kind in ("png", "pdf"):
-            name = f"{kind} {HOSTILE.replace('/', '|')}.{kind}"
-            out.write(name, lambda file: file.write(b"\x89PNG"))
+        report.lead(HOSTILE)
+        report.draw("map", HOSTILE, lambda: plt.subplots(figsize=(1, 1))[1])
         report.save()
     path = tmp_path / "out" / "report.html"
     text = path.read_text(encoding="utf-8")
-    assert "<script" not in text and text.count("&lt;script&gt;") == 14
+    assert "<script" not in text and text.count("&lt;script&gt;") == 15
     page = Page(path)
     title = f"{HOSTILE.replace('/', '|')}: {HOSTILE}"
     assert page.texts["title"] == page.texts["h1"] == [title]
     assert page.texts["pre"] == [HOSTILE]
-    assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
-    assert page.texts["h2"][1] == HOSTILE and page.rows == [[HOSTILE], [HOSTILE]]
-    assert page.texts["p"][1] == HOSTILE and len(page.pictures) == 1
+    assert page.texts["h2"][:2] == [HOSTILE] * 2 and page.leads == [HOSTILE]
+    assert page.rows == [[HOSTILE], [HOSTILE]] and len(page.pictures) == 1
+    assert page.texts["p"].count(HOSTILE) == 3  # the lead, a text and a note
 
 
 def test_each_reason_has_a_line_and_names_end_one_at_their_marks():
