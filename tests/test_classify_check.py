@@ -94,7 +94,7 @@ def test_exchanged_labels_come_first(tmp_path, capsys):
     (row,) = [row for row in first if row["clip"] == "set 3"]
     score = f"{float(row['suspicion']):.2f}"
     assert re.search(rf"\nset 3 +2 +0 +{score} +set ", told)
-    assert (tmp_path / "out" / "suspects.png").exists()
+    assert (tmp_path / "out/pictures/suspects.png").exists()
 
 
 def test_the_page_has_the_suspects_and_the_copies(tmp_path):
@@ -129,7 +129,7 @@ def test_right_labels_are_not_suspect(tmp_path, capsys):
     assert all(float(row["suspicion"]) < 0 for row in found["suspects"])
     told = capsys.readouterr().out
     assert "0 labels of 32 for which" in told and "0 pairs of copies" in told
-    assert not (tmp_path / "out" / "suspects.png").exists()
+    assert not (tmp_path / "out/pictures/suspects.png").exists()
 
 
 def test_noise_is_explained_by_nothing_and_accused_of_nothing(tmp_path, capsys):
@@ -257,8 +257,9 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
     assert said in printed.out and said.strip() in page
     assert "29 clips, " in printed.err and "class" not in printed.err
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    pictures = {"clusters.png", "map.png"}
-    assert left == {"clusters.csv", "report.html", MARK, *pictures}
+    assert left == {"clusters.csv", "report.html", MARK, "pictures"}
+    pictures = {path.name for path in (tmp_path / "out" / "pictures").iterdir()}
+    assert pictures == {"clusters.png", "map.png"}
 
 
 @pytest.mark.parametrize(

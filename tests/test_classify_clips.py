@@ -149,14 +149,14 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
             [*arrays["train"], *arrays["test"]]
         ) == list(range(12))
         assert arrays["codes_gsc"].shape == (6, 6)
-        assert arrays["codes_gsc_3_learned_atoms_ridge"].shape == (6, 3)
-        assert arrays["atoms_gsc_3_learned_atoms_ridge"].shape[:2] == (3, 192)
-    pictures = {path.name for path in (tmp_path / "out").glob("*.png")}
+        assert arrays["codes_gsc_3_learned_atoms"].shape == (6, 3)
+        assert arrays["atoms_gsc_3_learned_atoms"].shape[:2] == (3, 192)
+    pictures = {path.name for path in (tmp_path / "out" / "pictures").glob("*.png")}
     assert {
         "gram.png",
         "map.png",
-        "atoms_gsc_3_learned_atoms_ridge.png",
-        "codes_glc_3_learned_atoms_ridge.png",
+        "atoms_gsc_3_learned_atoms.png",
+        "codes_glc_3_learned_atoms.png",
         "confusion_nearest_subspace.png",
     } <= pictures
     assert not any(
@@ -219,7 +219,7 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
     assert "no picture" not in printed.err
     # lines, bars
     assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)
-    assert len(list((tmp_path / "out").glob("*.png"))) >= 5
+    assert len(list((tmp_path / "out" / "pictures").glob("*.png"))) >= 5
     path = tmp_path / "splits.csv"
     path.write_text(
         "clip,s\ncaf\\udce9/0.npy,train\ncaf\\udce9/1.npy,train\nsea\x1b[31m/0.npy,"
@@ -235,13 +235,13 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
 ):
     def fail(*arguments):
         said = capsys.readouterr()
-        assert "accuracy in %" in said.out
+        assert "accuracy, %" in said.out
         raise RuntimeError("no ink")
 
     monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)
     run(tmp_path, *FEW, "--dpi", 40, pictures=True)
     assert "no picture map: no ink" in capsys.readouterr().err
-    left = {path.name for path in (tmp_path / "out").glob("*.png")}
+    left = {path.name for path in (tmp_path / "out" / "pictures").glob("*.png")}
     assert "map.png" not in left and {"gram.png", "atoms.png"} <= left
 
 
