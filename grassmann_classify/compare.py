@@ -31,6 +31,7 @@ from grassmann_classify.tables import (
     notes_of,
     summed,
 )
+from grassmann_classify.timeline import border_error
 from grassmann_classify.words import plural, printable, say_failed, tell, to_stderr
 
 FIRST_LOOK = "provisional: one split, nothing searched"
@@ -146,6 +147,7 @@ def leave(run, done, codes=None):
     report.text(*notes_of(results))
     if first:
         tell_where_wrong(report, run, pairs, results, first, pictures)
+        report.text(*_borders(run, pairs, results, first))
     report.section("What was chosen")
     report.text(CHOSEN)
     report.table(choices(results))
@@ -173,6 +175,8 @@ def _print(run, done, tell=tell):
         if (truth != predicted).any():
             tell(f"\nwhere {first} is wrong most often")
             tell(each_class(truth, predicted, WORST).text())
+        for text in _borders(run, pairs, results, first):
+            tell(text)
     if run.settings.verbose:
         tables.append(meanings(results))
     if run.settings.choices:
@@ -181,6 +185,22 @@ def _print(run, done, tell=tell):
         tell(f"\n{table.text()}" * bool(table.rows))
     for note in notes_of(results):
         tell(note)
+
+
+def _borders(run, pairs, results, first):
+    """How far the answers of the row in front put borders off, in words, where known."""
+    errors = [
+        border_error(run.bank.collection, test, split["predicted"])
+        for split, (_, test) in zip(results[first], pairs)
+    ]
+    errors = [error for error in errors if error is not None]
+    if not errors or not run.settings.label_column:
+        return []
+    unit = "s" if run.recipe.rate or run.recipe.clock else "rows"
+    return [
+        f"{first} puts borders off by {np.median(errors):.2g} {unit} in the median; windows "
+        "are cut at the labels' borders, which helps it"
+    ]
 
 
 def _conclusion(pairs, collection, comparison):
