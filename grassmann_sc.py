@@ -551,7 +551,9 @@ def class_scores(
     (class_residuals). It is computed directly: the difference ||X^||^2 - e_c would lose
     it to rounding where it is far below ||X^||^2.
     "sum", "max": the sum or the largest of the coefficients of the class, the paper's
-    alternatives.
+    alternatives. In the paper a class has zeros in the places of all other atoms, so
+    that its largest is never below 0; here a class of negative coefficients alone
+    scores below 0. Wherever a coefficient is positive the same class wins.
 
     The paper gives "residual" for all codes. classify gives it for sparse codes, and
     "sum" for local ones; codes do not tell which they are. Residuals depend on the
@@ -731,7 +733,7 @@ JIT = {
     "nogil": True,
     "fastmath": {"reassoc", "contract"},
     "error_model": "numpy",
-    # skip the unused C wrapper: a fifth of the compile time
+    # the C wrapper, which nothing uses, would be compiled too
     "no_cfunc_wrapper": True,
 }
 
@@ -774,7 +776,7 @@ def inlined_jit(function=None, *, once=False, allocates=False):
     imported under two names. once: it is long and called in one place, so it is inlined
     there before anything is compiled, and not optimised twice. allocates: it makes
     arrays, or calls a function that does; otherwise reference counting is off, which
-    saves a third of a short lasso.
+    makes short lassos faster.
     """
     if function is None:
         return lambda f: inlined_jit(f, once=once, allocates=allocates)

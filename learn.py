@@ -517,10 +517,12 @@ def kgdl(
     gdl, with its options, on coordinates.
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as
     kernels.Lift(kernel, p), whose fit(sets).transform(sets) gives orthonormal
-    coordinates (n, r, p), of the queries too. It is fitted to the sets of positive
-    weight. In coordinates for the span of all their frames the update is exact and the
-    cost never rises, while atoms held in the span of the samples that use them, as
-    printed in the paper, may raise it. Returns Learned, atoms (n_atoms, r, p).
+    coordinates, of the queries too: (n, r + p, p) with Lift, or (n, r, p) where it has
+    fewer landmarks than frames. It is fitted to the sets of positive weight. In
+    coordinates for the span of all their frames the update is exact and the cost never
+    rises, while atoms held in the span of the samples that use them, as printed in the
+    paper, may raise it. Returns Learned, its atoms (n_atoms, r + p, p) or (n_atoms, r,
+    p). Errors are those of gdl; TypeError if lift lacks fit or transform.
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels, learn

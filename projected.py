@@ -41,6 +41,7 @@ from grassmann_sc import shared
 __all__ = ["projected_codes", "projected_losses"]
 
 EPS = np.finfo(np.float64).eps
+SHARES = (0.5, 0.2, 0.05, 0.01)  # of lam_max: codes of gSC to start from
 LEAST_GAP = 1e-3  # of eigenvalues q and q + 1, over the largest |s|
 NEAR = 2.0  # a gap of at most so many times the least counts as closed
 FAR = 4.0  # a step is at most so many times as long as the code
@@ -73,10 +74,11 @@ def projected_codes(
     feature space, code the coordinates of kernels.Lift.
 
     The problem is not convex. Newton steps on an active set of atoms, with a line
-    search, never raise the cost; they start from the code of gSC with this lambda,
-    scaled to sum 1, from that of gLC with n_neighbors (default: 5, or N if less), and
-    from the nearest atom; the best end is the code, of equals the first. So the
-    cost is at most that of each start, but it may be that of a local minimum. Every
+    search, never raise the cost. They start from the nearest atom, from the codes of
+    gSC with this lambda and with 0.5, 0.2, 0.05 and 0.01 of lam_max, scaled to sum 1,
+    and from that of gLC with n_neighbors (default: 5, or N if less); the best end is
+    the code, of equals the first. So the cost is at most that of each start, but it may
+    be that of a local minimum, above all where atoms are random and spread. Every
     query goes through the same operations whatever the others are: its code is the same
     alone and in any batch. With lam = 0 there may be no minimum, only codes that grow
     for ever.
@@ -215,10 +217,11 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors):
     nearest = np.zeros(K_xd.shape)
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
     lasso = core.sparse_coding(K_xd.shape, rules.lam, positive=rules.positive)
+    path = core.sparse_coding(K_xd.shape, SHARES, "max", rules.positive)
     local = core.local_coding(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
-        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p)]
+        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p), *path(K_dd, K_xd, p)]
     return [nearest, *(_with_sum_one(codes, rules.positive) for codes in others)]
 
 

@@ -1,5 +1,6 @@
-"""Codes that the paper names beside gSC and gLC: affine sparse codes, matching pursuit,
-the locality penalty in full, and the whitened form for other solvers.
+"""Codes beside gSC and gLC: affine sparse codes, the locality penalty in full and the
+whitened form for other solvers, which the paper names, and matching pursuit, by which
+its authors' public code learns.
 
 All come from inner products alone, K_dd (N, N) of the atoms, K_xd (n, N) of the queries
 with them and norm2 = ||X^||^2, as in grassmann_sc.sparse_codes:

@@ -661,10 +661,8 @@ def _gradient_step(samples, atom, y, V):
 
 # ---------------------------------------------------- logarithms of all atoms, compiled
 
-# intrinsic.py says the same in NumPy for any pairs. For p = 3 the one-sided Jacobi
-# rotations below need a quarter of the time of NumPy's batched singular value
-# decomposition; with it, iSC for d = 100 would take more than twice as long
-# (examples/table_running_time.py). For p = 10 both are equal.
+# intrinsic.py says the same in NumPy for any pairs. The one-sided Jacobi rotations below
+# are faster for small p than NumPy's batched singular value decomposition.
 #
 # Queries are rows x (n, p, d): x[i, a] is column a of X_i. Atoms are rows (p, N, d):
 # atoms[a, j] is column a of D_j. Then C[i, a, b, j] = (X_i^T D_j)[a, b] is one matrix

@@ -79,7 +79,9 @@ def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
     cell = r" *\d+\.\d ± +\d+\.\d +(?:\(\d+\.\d\))?"
     rows = re.findall(rf"^(\S.*?) {{2,}}(?:{cell}){{4}}$", out, re.MULTILINE)
     assert rows == METHODS
-    assert len(re.findall("  holds  |FAILS  |undecided  ", out)) == 6 + 4 + 4 + 2
+    # medium 4; fixed above adaptive 2; experiment 2: 8 and 2; gSC above iSC 4; on par 2
+    assert len(re.findall("  holds  |FAILS  |undecided  ", out)) == 22
+    assert "\n22 statements: " in out
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,30 @@ def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
 def test_an_ordering_is_undecided_within_two_standard_errors(mean, verdict):
     # a standard error of 0.1
     spread = np.tile([1.0, -1.0], 50) if mean else np.zeros(100)
-    assert table_synthetic.verdict_on(mean + spread) == verdict
+    assert table_synthetic.ordering(mean + spread) == verdict
+
+
+@pytest.mark.parametrize(
+    "mean, verdict",
+    [
+        (0.5, "holds"),
+        (-0.5, "holds"),
+        (1.5, "FAILS"),
+        (-1.5, "FAILS"),
+        (0.9, "undecided"),
+    ],
+)
+def test_methods_are_on_par_within_a_point(mean, verdict):
+    spread = np.tile([1.0, -1.0], 50)  # a standard error of 0.1
+    assert table_synthetic.parity(mean + spread) == verdict
+
+
+def test_the_statements_are_true_of_the_papers_own_figures():
+    for i, better, worse in table_synthetic.each_statement(table_synthetic.ORDERINGS):
+        assert table_synthetic.PAPER[better][i] > table_synthetic.PAPER[worse][i]
+    for i, method, other in table_synthetic.each_statement(table_synthetic.ON_PAR):
+        apart = table_synthetic.PAPER[method][i] - table_synthetic.PAPER[other][i]
+        assert abs(apart) < table_synthetic.A_POINT
 
 
 def test_the_search_scores_every_variant():

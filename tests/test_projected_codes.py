@@ -171,12 +171,32 @@ def test_no_code_costs_more_than_any_of_its_starts(problem):
     sparse = gs.gsc(X, D, lam, positive=positive)
     local = gs.glc(X, D, min(5, len(D)))
     nearest = np.eye(len(D))[gs.projection_kernel(X, D).argmax(axis=1)]
-    for start in (sparse, local, nearest):
+    shares = [0.5, 0.2, 0.05, 0.01]
+    path = gs.gsc(X, D, shares, lam_scale="max", positive=positive)
+    for start in (sparse, local, nearest, *path):
         start = np.maximum(start, 0) if positive else start
         for x, y, cost in zip(X, start, found.cost):
             if y.sum() <= 1e-3 or smallest_gap(D, y[None]) < 1e-2 * np.abs(y).sum():
                 continue
             assert cost <= explicit_cost(x, D, y / y.sum(), lam) + 1e-11
+
+
+def test_many_starts_find_lower_costs_among_spread_atoms(monkeypatch):
+    D = gs.random_subspaces(12, 8, 2, rng=1)
+    X = gs.random_subspaces(12, 8, 2, rng=2)
+
+    def costs():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return projected.projected_codes(X, D, 0.05, return_info=True).cost
+
+    found = costs()
+    monkeypatch.setattr(
+        projected, "SHARES", (1.0,)
+    )  # of zero codes, which start nothing
+    before = costs()
+    assert (found <= before + 1e-11).all()
+    assert found.mean() < 0.98 * before.mean()
 
 
 def test_codes_of_queries_near_the_dictionary_are_those_of_a_general_optimiser():
