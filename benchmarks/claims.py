@@ -43,8 +43,11 @@ from grassmann_classify import settings as application
 from grassmann_classify.arrays import load_npz
 from grassmann_classify.cluster import clusters_of
 from grassmann_classify.settings import CLUSTERED, NEIGHBORS, Settings
-from grassmann_classify.splits import folds_of_split, kept_together
-from grassmann_classify.words import short
+from grassmann_classify.splits import (
+    folds_of_split,
+    kept_together,
+    split_by_parts,
+)
 from grassmann_sc import calibration, estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import ISC
 
@@ -70,7 +73,9 @@ def data_sets(data):
         with np.load(path) as file:
             if "offset" not in file:
                 continue  # subspaces, without frames
-        clips, splits = load_npz(path)
+        clips, parts = load_npz(path)
+        names = [clip.name for clip in clips]
+        splits = split_by_parts(parts, names, np.arange(len(clips)))
         sets = [clip.sources[0].reshape(len(clip.sources[0]), -1) for clip in clips]
         label, group = (
             np.array([getattr(clip, name) for clip in clips])
@@ -244,8 +249,8 @@ def tables_of_compare(data, words=()):
         found = compared(path, ["--baselines"] if preset else words)
         for name, of_row in (found or {}).items():
             figure = "failed" if of_row["mean"] is None else f"{of_row['mean']:.1f}"
-            printed = preset.printed.get(short(name), [""])[-1] if preset else ""
-            print(f"  {short(name):24s}{figure:>8s}   {printed}".rstrip(), flush=True)
+            printed = preset.printed.get(name, [""])[-1] if preset else ""
+            print(f"  {name:24s}{figure:>8s}   {printed}".rstrip(), flush=True)
 
 
 def by(script, *words):
