@@ -261,12 +261,12 @@ def progress_line(wanted, total, what, initial=0):
         return
     terminal = sys.stderr.isatty()
     start = time.monotonic()
-    told = start - 10 * terminal  # when a line was written
+    last = start - 10 * terminal  # when a line was written
     done = initial
     line = ""
 
     def move(steps, cost=None):
-        nonlocal told, done, line
+        nonlocal last, done, line
         now = time.monotonic()
         done += steps
         line = f"{what}: {done}"
@@ -275,8 +275,8 @@ def progress_line(wanted, total, what, initial=0):
             line += f" of {total}, {left:.0f} s left"
         if cost is not None:
             line += f", cost {cost:.6g}"
-        if now - told > (0.1 if terminal else 10):
-            told = now
+        if now - last > (0.1 if terminal else 10):
+            last = now
             text = f"\r{line:<70}" if terminal else f"{line}\n"
             print(text, end="", file=sys.stderr, flush=True)
 
@@ -292,8 +292,9 @@ def import_extra(module, who, package):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        command = f"{sys.executable} -m pip install {package}"
-        raise ImportError(f"{who}: {command}") from error
+        raise ImportError(
+            f"{who}: {sys.executable} -m pip install {package}"
+        ) from error
 
 
 def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:

@@ -374,7 +374,9 @@ def test_logarithms_of_probabilities_are_finite_where_these_round_to_zero(model)
     ],
 )
 @pytest.mark.parametrize("kind", ["ragged", "wide", "tall", "images"])
-def test_sets_of_frames_in_place_of_subspaces_are_told_what_makes_them(model, kind):
+def test_errors_of_sets_of_frames_in_place_of_subspaces_name_what_makes_them(
+    model, kind
+):
     rng = np.random.default_rng(0)
     sets = {
         "ragged": [rng.random((n, 9)) for n in (3, 4, 5, 6)],

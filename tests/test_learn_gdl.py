@@ -381,10 +381,10 @@ def test_progress_is_a_line_with_the_cost(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     learn.gdl(SMALL, 4, 0.2, n_iter=2, tol=0, rng=0, progress=True)
-    told = capsys.readouterr().err
-    assert told.startswith("\rgdl, iterations: ")
+    written = capsys.readouterr().err
+    assert written.startswith("\rgdl, iterations: ")
     last = f"\rgdl, iterations: 2 of 2, 0 s left, cost {learned.costs[-1]:.6g}"
-    assert told.endswith(f"{last:<71}\n")
+    assert written.endswith(f"{last:<71}\n")
 
 
 # ---------------------------- codings
