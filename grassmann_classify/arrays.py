@@ -366,7 +366,7 @@ def _read_tables(tables, recipe, texts=()):
         except Exception as error:
             return error
 
-    return threaded(read, tables, "recordings" if len(tables) > 1 else None)
+    return threaded(read, tables, "recordings")
 
 
 def _times(column, cells):

@@ -29,7 +29,8 @@ MOST_P_IN_KERNEL = 6
 N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
 CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
-MOST_BYTES = 2**30  # of all matrices that are kept
+MOST_BYTES = 2**28  # of all matrices that are kept
+MOST_DESCRIBED = 2**27  # bytes of descriptors that are kept
 
 # Small decompositions end before the other threads of BLAS are awake, and would wait
 # for them beside busy processes.
@@ -96,21 +97,28 @@ class Rows:
 
     def sets(self, name, short=False):
         """Rows of all sets; short: turned so that few numbers tell each."""
+        sets = self._described(name, short)
+        if self.is_base(name) or sets is None:
+            return sets
+        recipe = self.recipes[name]
+        return [kept_rows(resampled(rows, recipe.resample), recipe) for rows in sets]
+
+    def _described(self, name, short):
+        """Rows of all sets, before they are stacked and centred; as sets has it."""
         recipe = self.recipes[name]
         sets = self.collection.sets
-        is_base = self.is_base(name) or sets is None
-        if not is_base and recipe.features != base_of(recipe).features:
-            if recipe.features not in self.described:
+        if sets and recipe and recipe.features != base_of(recipe).features:
+            kind = recipe.features
+            sets = self.described.get(kind)
+            if sets is None:
                 # one after another: frames.lbp silences a warning, which no thread may do
-                self.described[recipe.features] = [
-                    described_set(rows, self.collection.frame, recipe) for rows in sets
+                frame = self.collection.frame
+                sets = [
+                    described_set(rows, frame, recipe) for rows in self.collection.sets
                 ]
-            sets = self.described[recipe.features]
-        if short and sets:
-            sets = shortened(sets)
-        if is_base:
-            return sets
-        return [kept_rows(resampled(rows, recipe.resample), recipe) for rows in sets]
+                if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
+                    self.described[kind] = sets
+        return shortened(sets) if short and sets else sets
 
     @on_one_thread
     def directions(self, name, short=False):
@@ -120,22 +128,27 @@ class Rows:
         """
         if self.is_base(name):
             return self.collection.spectra or bases_alone(self.collection.X)
-        if short or name not in self.kept:
-            most = self.recipes[name].p
-            sets = self.sets(name, short)
-            spectra = core.run_blocks(
-                lambda rows: subspaces.singular_directions(sets[rows.start], most),
-                len(sets),
-                1,
-            )
-            made = padded(spectra)
-            if short:
-                return made
+        if not short and name in self.kept:
+            return self.kept[name]
+        made = padded(self._spectra(name, short))
+        if not short:
             pairs = [*self.kept.values(), made]
             if sum(A.nbytes for pair in pairs for A in pair) > MOST_BYTES:
                 self.kept.clear()
             self.kept[name] = made
-        return self.kept[name]
+        return made
+
+    def _spectra(self, name, short):
+        """[(U (d, r_i), s (r_i,)), ...] of all sets."""
+        recipe = self.recipes[name]
+        sets = self._described(name, short)
+
+        def job(block):
+            rows = resampled(sets[block.start], recipe.resample)
+            rows = kept_rows(rows, recipe)
+            return subspaces.singular_directions(rows, recipe.p)
+
+        return core.run_blocks(job, len(sets), 1)
 
     def by(self, name):
         """The Collection by a recipe, with its rows."""
@@ -196,6 +209,13 @@ class Bank(Rows):
         self.grams = {}
         self.absent = {}
         self.made = {}
+
+    def gram(self, candidate):
+        """K (n, n) of a candidate that was ranked, also where that was by other sets."""
+        K = self.grams[candidate]
+        if len(K) == len(self.collection.X):
+            return K
+        return gram_of(candidate, self.points(candidate))
 
     @property
     def names(self):

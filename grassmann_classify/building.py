@@ -21,7 +21,6 @@ from grassmann_classify.settings import READY_MADE, USUAL_P
 from grassmann_classify.words import first_of, plural, printable, to_stderr
 from grassmann_sc import files, frames, shared, subspaces
 
-MANY = 200  # of the headers of so many clips is told how far it is
 VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
 MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
 ADVICE = {  # for arguments of frames.Avoidable
@@ -42,7 +41,7 @@ Failure = namedtuple("Failure", "why avoidable header missing", defaults=[None, 
 Built = namedtuple("Built", "spectra rows frame spans", defaults=[None])
 
 
-def _results_of(job, clips, what=None):
+def _results_of(job, clips, what):
     """{name: job(clip), or the Failure in which it ends}, by threads."""
 
     def result_of(clip):
@@ -89,8 +88,7 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    bar = "headers read" if len(clips) >= MANY else None
-    headers = _results_of(lambda clip: _header_of(clip, recipe), clips, bar)
+    headers = _results_of(lambda clip: _header_of(clip, recipe), clips, "headers read")
     if not recipe.is_raw:
         return headers
     sizes = {

@@ -10,7 +10,6 @@ from sklearn.neighbors import NearestNeighbors
 from grassmann_classify.clips import block_means, threaded
 from grassmann_sc import shared
 
-MANY = 200  # sets, from which a progress bar is shown
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
 LEAST = 4  # pixels a side of images: smaller ones are vectors
@@ -53,7 +52,9 @@ def across(pairs, splits):
 
 def _with_equal_frames(sets):
     """{(i, j): Copy} of the sets of rows that share half, told by hashes."""
-    frames = _each(lambda rows: {hash(row.tobytes()) for row in rows}, sets)
+    frames = threaded(
+        lambda rows: {hash(row.tobytes()) for row in rows}, sets, "copies"
+    )
     holders = defaultdict(list)
     for i, hashes in enumerate(frames):
         for number in hashes:
@@ -103,7 +104,7 @@ def _near_in_small(sets, frame):
         return np.float32((U * s) @ U.T / norm).ravel()
 
     looks = NearestNeighbors(n_neighbors=min(AROUND, len(sets) - 1))
-    apart, around = looks.fit(np.stack(_each(look, sets))).kneighbors()
+    apart, around = looks.fit(threaded(look, sets, "copies")).kneighbors()
     usual = np.minimum(apart[:, -1], np.median(apart[:, 0]))
     near = NEAR * np.minimum(usual[:, None], usual[around])
     pairs = {}
@@ -111,7 +112,3 @@ def _near_in_small(sets, frame):
         pair = tuple(sorted([i, int(around[i, k])]))
         pairs[pair] = Copy(*pair, "nearly the same images")
     return pairs
-
-
-def _each(job, sets):
-    return threaded(job, sets, "copies" if len(sets) >= MANY else None)

@@ -39,7 +39,7 @@ from grassmann_classify.words import (
 from grassmann_sc import estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
-LOOK = 600  # sets of a first look
+LOOK = 400  # sets of a first look
 RANKED = 1000  # training sets, at most, by which candidates are ranked
 # The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
 # predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so

@@ -19,6 +19,8 @@ MOST_FRAMES = 20  # of a set
 # of all sets, to learn from: to choose C and the scale, and with what was chosen
 MOST_TO_CHOOSE = 1000
 MOST_TO_LEARN = 6000
+CACHE = 10  # MB of what libsvm copies of the matrix
+AT_ONCE = 100  # sets to answer, for the memory of their matrix
 
 
 def mean_frame(rows):
@@ -50,21 +52,24 @@ class FramesSVM(ClassifierMixin, BaseEstimator):
         self.scale = scale
 
     def fit(self, sets, y):
-        self.rows_, self.scaler_, weights = scaled(sets, self.scale, MOST_TO_LEARN)
-        counts = list(map(len, few_of(sets, MOST_TO_LEARN)))
+        some = few_of(sets, MOST_TO_LEARN)
+        self.rows_, self.scaler_, weights = scaled(some, self.scale)
         self.gamma_ = scaled_gamma(self.rows_)
         K = rbf_kernel(self.rows_, gamma=self.gamma_)
-        self.svm_ = SVC(kernel="precomputed", C=self.C)
-        self.svm_.fit(K, np.repeat(y, counts), weights)
+        self.svm_ = SVC(kernel="precomputed", C=self.C, cache_size=CACHE)
+        self.svm_.fit(K, np.repeat(y, [*map(len, some)]), weights)
         self.classes_ = self.svm_.classes_
         return self
 
     def decision_function(self, sets):
         """The mean score (n, n_classes), or (n,) of two classes, of each set's rows."""
-        some = few_of(sets, np.inf)
-        rows = self.scaler_.transform(np.concatenate(some))
-        K = rbf_kernel(rows, self.rows_, gamma=self.gamma_)
-        return mean_of_each(self.svm_.decision_function(K), some)
+        scores = []
+        for first in range(0, len(sets), AT_ONCE):
+            some = few_of(sets[first : first + AT_ONCE], np.inf)
+            rows = self.scaler_.transform(np.concatenate(some))
+            K = rbf_kernel(rows, self.rows_, gamma=self.gamma_)
+            scores.append(mean_of_each(self.svm_.decision_function(K), some))
+        return np.concatenate(scores)
 
     def predict(self, sets):
         return self.classes_[best(self.decision_function(sets))]
@@ -90,12 +95,11 @@ def scaled_gamma(rows):
     return 1 / (rows.shape[1] * max(rows.var(), np.finfo(float).tiny))
 
 
-def scaled(sets, scale, most):
+def scaled(sets, scale):
     """(Rows of the sets, their fitted scaler, weights), the same sum for each set."""
-    some = few_of(sets, most)
-    rows = np.concatenate(some).astype(float)
+    rows = np.concatenate(sets).astype(float)
     scaler = SCALES[scale]().fit(rows)
-    lengths = np.array(list(map(len, some)))
+    lengths = np.array(list(map(len, sets)))
     weights = np.repeat(lengths.mean() / lengths, lengths)
     return scaler.transform(rows), scaler, weights
 
@@ -147,7 +151,7 @@ def predictions(C):
         tested = few_of(queries, MOST_TO_CHOOSE)
         y_rows = np.repeat(y, list(map(len, some)))
         for scale in SCALES:
-            rows, scaler, weights = scaled(sets, scale, MOST_TO_CHOOSE)
+            rows, scaler, weights = scaled(some, scale)
             gamma = scaled_gamma(rows)
             K = rbf_kernel(rows, gamma=gamma)
             new = scaler.transform(np.concatenate(tested))

@@ -8,12 +8,14 @@ inner product of the direct sums of their projectors. Rows whiten it within clas
 import math
 import time
 import warnings
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify.bank import MOST_BYTES, Rows, bases_alone, gram_of, rank_of
+from grassmann_classify.clips import some_sets
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
@@ -21,9 +23,10 @@ LAM = 0.03  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
 HOPELESS = 3  # standard errors behind, after which no further fold is tried
 SATURATED = 0.99  # the tenth best accuracy, above which ranking tells little
+MANY = 2000  # sets, above which those that rank have matrices
 LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
 SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
-MOST_MADE = 2**25  # numbers of whitened matrices that are kept for the next row
+MOST_MADE = 2**24  # numbers of whitened matrices that are kept for the next row
 FIXED = [1 / 8, 1 / 4, 1 / 2]  # alpha of the candidates of a first look
 predictions = tuning.sparse_predictions([LAM], ["residual"])
 
@@ -41,6 +44,9 @@ class Ranking:
         self.folds = folds
         self.first = first
         self.n = len(np.unique(np.concatenate([part for _, part in folds])))
+        self.place = np.arange(
+            len(label)
+        )  # of each set in the matrices that are judged
         self.accuracy = {}
         self.nearest = {}
         self._leader = {}  # {linear: which answers of the best candidate are right}
@@ -53,7 +59,7 @@ class Ranking:
         is_usual = linear and candidate.recipe == self.first
         leader = self._leader.get(linear, [])
         for fit, validate in self.folds:
-            K_dd, K_xd = tuning.Gram(K).parts(fit, validate)
+            K_dd, K_xd = tuning.Gram(K).parts(self.place[fit], self.place[validate])
             K_dd = K_dd.astype(np.float64)
             truth = self.label[validate]
             (labels,) = predictions(K_dd, K_xd, self.label[fit]).values()
@@ -112,28 +118,63 @@ def fill(bank, rankings, methods, end=math.inf):
     """Rank all candidates of a Bank, which keeps the matrices that a split sums.
 
     Gaussian ones too, if any of the methods reads them. No recipe is begun after the
-    time end but the first. ValueError if there is no candidate.
+    time end but the first. Of more than MANY sets those that rank have matrices, others
+    only in what is summed. ValueError if there is no candidate.
     """
     began = time.perf_counter()
+    n = len(bank.collection.X)
+    most = max(1, MOST_BYTES // (4 * n**2))
+    some = bank
+    if n > MANY:
+        parts = [
+            part for ranking in rankings for fold in ranking.folds for part in fold
+        ]
+        ranked = np.unique(np.concatenate(parts))
+        some = copy(bank)
+        Rows.__init__(some, some_sets(bank.collection, ranked), bank.recipes)
+        for ranking in rankings:
+            ranking.place[ranked] = np.arange(len(ranked))
     for name in bank.names:
         if bank.grams and time.perf_counter() > end:
             break
         try:
-            _rank(bank, bank.linear(name), rankings, rankings)
+            _rank(bank, some.linear(name), rankings, rankings, most)
         except ValueError as error:
             bank.absent[name] = str(error)
     if not bank.grams:
         raise ValueError(next(iter(bank.absent.values())))
     with_kernels = any(method.reads == "kernels" for method in methods)
     for name in bank.names if with_kernels else []:
-        cheap = bank.is_cheap(name)
-        some = [ranking for ranking in rankings if cheap or name in ranking.leading()]
-        if some and time.perf_counter() < end:
+        cheap = some.is_cheap(name)
+        judges = [ranking for ranking in rankings if cheap or name in ranking.leading()]
+        if judges and time.perf_counter() < end:
             try:
-                _rank(bank, bank.gaussian(name), some, rankings)
+                _rank(bank, some.gaussian(name), judges, rankings, most)
             except ValueError as error:
                 to_stderr(f"Gaussian candidates left out: {error}")
     _say(bank, rankings, began)
+
+
+def _rank(bank, made, some, rankings, most):
+    """Judge candidates by some rankings; keep the matrices that any ranking sums.
+
+    If there are more than most, the best.
+    """
+    for grams in made:
+        with threadpool_limits(limits=1, user_api="blas"):
+            for candidate, K in grams.items():
+                for ranking in some:
+                    ranking.judge(candidate, K)
+        bank.grams |= grams
+        behind = {}
+        for ranking in rankings:
+            for linear in (True, False):
+                for candidate in ranking.summed(linear):
+                    gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
+                    behind[candidate] = min(gap, behind.get(candidate, gap))
+            behind[ranking.usual()] = -1
+        order = sorted(behind, key=behind.get)
+        bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
 
 
 def _say(bank, rankings, began):
@@ -146,7 +187,7 @@ def _say(bank, rankings, began):
     if not summed <= bank.grams.keys():
         to_stderr(
             f"{len(bank.grams)} matrices of {len(bank.collection.X)} sets fit into "
-            f"{MOST_BYTES / 2**30:.2g} GiB: of {len(summed)} candidates within chance of "
+            f"{MOST_BYTES / 2**20:.0f} MiB: of {len(summed)} candidates within chance of "
             "the best, the first are summed"
         )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})
@@ -160,32 +201,6 @@ def _say(bank, rankings, began):
         f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept: "
         f"{time.perf_counter() - began:.1f} s"
     )
-
-
-def _rank(bank, made, some, rankings):
-    """Judge candidates by some rankings; keep the matrices that any ranking sums."""
-    for grams in made:
-        with threadpool_limits(limits=1, user_api="blas"):
-            for candidate, K in grams.items():
-                for ranking in some:
-                    ranking.judge(candidate, K)
-        bank.grams |= grams
-        _forget(bank, rankings)
-
-
-def _forget(bank, rankings):
-    """Keep the matrices that a ranking sums, or the best that MOST_BYTES hold."""
-    behind = {}
-    for ranking in rankings:
-        for linear in (True, False):
-            for candidate in ranking.summed(linear):
-                gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
-                behind[candidate] = min(gap, behind.get(candidate, gap))
-        behind[ranking.usual()] = -1
-    n = len(next(iter(bank.grams.values())))
-    most = max(1, MOST_BYTES // (4 * n**2))
-    order = sorted(behind, key=behind.get)
-    bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
 
 
 @dataclass
@@ -252,8 +267,10 @@ class InnerProduct:
 
 def mean_of(grams):
     """The mean of matrices, in float64."""
-    grams = [*grams]
-    return sum(grams[1:], grams[0]).astype(np.float64) / len(grams)
+    total = 0
+    for number, K in enumerate(grams, 1):
+        total = total + K
+    return total.astype(np.float64) / number
 
 
 class Whitened:

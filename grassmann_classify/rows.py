@@ -210,7 +210,7 @@ class Split:
             grams = self.bank.grams
             some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
-            self.shared[linear] = inner, mean_of([grams[c] for c in some]), {}
+            self.shared[linear] = inner, mean_of(map(self.bank.gram, some)), {}
         return self.shared[linear]
 
 
@@ -313,7 +313,7 @@ def _candidates(method, split):
     if method.among == "each":
         some = ranking.summed(method.reads == "gram")
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
-    return {tuple(c.point.items()): tuning.Gram(bank.grams[c]) for c in some}, None
+    return {tuple(c.point.items()): tuning.Gram(bank.gram(c)) for c in some}, None
 
 
 def uncentred(bank):

@@ -251,7 +251,7 @@ def test_rows_on_single_candidates_take_those_that_are_summed():
     assert usual.inner.candidates == [Candidate("plain", usual.chosen["p"])]
     (candidate,) = gda.inner.candidates
     assert candidate.recipe == gda.chosen["recipe"]
-    (summed,) = (row.inner for row in rows if row.method.name.startswith("nearest by"))
+    (summed,) = (row.inner for row in rows if row.method.name == "nearest")
     assert summed.accuracies == sorted(summed.accuracies, reverse=True)
 
 
