@@ -17,6 +17,7 @@ from grassmann_classify.recipes import (
     described_set,
     kept_rows,
     padded,
+    rank_of,
     resampled,
     shortened,
 )
@@ -177,11 +178,6 @@ class Rows:
 def bases_alone(X):
     """Directions of bases (n, d, p) whose singular values nobody knows: X, ones (n, p)."""
     return X, np.ones((len(X), X.shape[2]))
-
-
-def rank_of(s):
-    """The least rank of sets with singular values s (n, r)."""
-    return np.count_nonzero(s, axis=1).min()
 
 
 def gram_of(candidate, *parts):

@@ -11,10 +11,10 @@ import numpy as np
 
 from grassmann_classify.clips import Basis, Collection, threaded
 from grassmann_classify.recipes import (
-    common_bases,
     describe,
     kept_rows,
     padded,
+    rank_of,
     resampled,
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
@@ -378,7 +378,7 @@ def _misfits(results, shape):
 def _collect(clips, made, recipe, unusable):
     """The Collection of Clips and of what was Built of each."""
     spectra = padded([pair for parts in made for pair in parts.spectra])
-    X = common_bases(spectra)
+    U, s = spectra
     sets = None
     if all(parts.rows for parts in made):
         sets = [rows for parts in made for rows in parts.rows]
@@ -399,7 +399,7 @@ def _collect(clips, made, recipe, unusable):
         recordings = [clips[i].recording or clips[i].name for i in number]
         spans = np.array([span for parts in made for span in parts.spans])
     return Collection(
-        X,
+        U[:, :, : rank_of(s)],
         sets,
         names,
         label,

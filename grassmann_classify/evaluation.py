@@ -19,11 +19,11 @@ from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.clips import some_sets
 from grassmann_classify.inner_product import FIXED, SHRINKAGE, Ranking, fill, mean_of
 from grassmann_classify.rows import (
+    TRIED_FIRST,
     Split,
     attempt,
     fixed,
     is_coding,
-    is_tried_first,
 )
 from grassmann_classify.splits import folds_of_split, say_kept_together
 from grassmann_classify.words import (
@@ -348,7 +348,7 @@ def first_look(bank, pairs, settings, end=math.inf):
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")
         is_over = progress.results and time.perf_counter() > end
-        if (is_shown or is_tried_first(method)) and not is_over:
+        if (is_shown or method.name in TRIED_FIRST) and not is_over:
             record, codes = _record(
                 attempt(method, split, fixed), split, classes, index
             )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
-from grassmann_classify.bank import MOST_BYTES, Rows, bases_alone, gram_of, rank_of
+from grassmann_classify.bank import MOST_BYTES, Rows, bases_alone, gram_of
 from grassmann_classify.clips import some_sets
+from grassmann_classify.recipes import rank_of
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
@@ -268,8 +269,10 @@ class InnerProduct:
 def mean_of(grams):
     """The mean of matrices, in float64."""
     total = 0
-    for number, K in enumerate(grams, 1):
+    number = 0
+    for K in grams:
         total = total + K
+        number += 1
     return total.astype(np.float64) / number
 
 

@@ -151,7 +151,6 @@ def padded(spectra):
     return shared.joined([directions[None] for directions in U]), s
 
 
-def common_bases(spectra):
-    """The bases (n, d, p) of the p that all of U (n, d, r), s (n, r) have."""
-    U, s = spectra
-    return U[:, :, : np.count_nonzero(s, axis=1).min()]
+def rank_of(s):
+    """The least rank of sets with singular values s (n, r)."""
+    return np.count_nonzero(s, axis=1).min()

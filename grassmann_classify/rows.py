@@ -24,7 +24,7 @@ from grassmann_classify.inner_product import (
     Whitened,
     mean_of,
 )
-from grassmann_classify.words import all_in_words, plural, printable
+from grassmann_classify.words import all_in_words, first_of, printable
 from grassmann_sc import estimators, shared, tuning
 
 USUAL_P = 3  # of rows on subspaces of one dimension, where none is chosen
@@ -56,11 +56,6 @@ def tried_first(settings):
     for name, kind in TRIED_FIRST.items():
         machines = first_tries.predictions(settings.C)
         yield Method(name, kind, estimator_of(name), {}, machines)
-
-
-def is_tried_first(method):
-    """Is it one of TRIED_FIRST, which read features of the frames?"""
-    return isinstance(method.reads, str) and method.reads in first_tries.FEATURES
 
 
 def is_coding(name):
@@ -240,7 +235,7 @@ def searched(method, split):
     """
     candidates, inner = _candidates(method, split)
     # estimators on sets, and machines on frames, take seconds a fit
-    is_slow = method.predict is None or is_tried_first(method)
+    is_slow = method.predict is None or method.name in TRIED_FIRST
     search = tuning.Search(
         split.label,
         split.once if is_slow else split.folds,
@@ -277,7 +272,7 @@ def fixed(method, split):
     """The Outcome of a method of a first look, with the parameters USUAL."""
     _, K, made = split.summed(True)
     candidate = Whitened(K, split.label, USUAL_SHRINKAGE, made)
-    if is_tried_first(method):
+    if method.name in TRIED_FIRST:
         name = uncentred(split.bank)[0]
         candidate = Sets(features(split.bank, method.reads, name))
     parameters = {}
@@ -291,7 +286,7 @@ def _candidates(method, split):
     """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
     bank = split.bank
     ranking = split.ranking
-    if is_tried_first(method):
+    if method.name in TRIED_FIRST:
         names = uncentred(bank)
         if method.reads == "frames":  # whose machines take seconds
             names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]
@@ -340,15 +335,11 @@ def _point(name):
 
 
 def _left_out(choice):
-    """{what the candidates left out for one reason have in common: the reason}."""
-    by_reason = {}
+    """{the first candidates that were left out for one reason, in words: the reason}."""
+    names = {}
     for name, why in choice.left_out.items():
-        by_reason.setdefault(why, []).append(_point(name).items())
-    left_out = {}
-    for why, (first, *others) in by_reason.items():
-        common = dict(item for item in first if all(item in point for point in others))
-        left_out[all_in_words(common) or plural(len(others) + 1, "candidate")] = why
-    return left_out
+        names.setdefault(why, []).append(all_in_words(_point(name)))
+    return {first_of(words, "; "): why for why, words in names.items()}
 
 
 def fitted_to(method, parameters, candidate, split):
