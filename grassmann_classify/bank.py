@@ -89,7 +89,7 @@ class Rows:
         self.collection = collection
         self.recipes = {None: None} if recipes is None else {**recipes}
         self.described = {}
-        self.kept = {}  # directions, by recipe
+        self.kept = {}  # {recipe: its directions}
 
     def is_base(self, name):
         """Is it the recipe by which the Collection was read?"""
@@ -125,7 +125,7 @@ class Rows:
     def directions(self, name, short=False):
         """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are there.
 
-        They are kept while memory allows, but for short ones.
+        The last that were not short are kept.
         """
         if self.is_base(name):
             return self.collection.spectra or bases_alone(self.collection.X)
@@ -133,10 +133,7 @@ class Rows:
             return self.kept[name]
         made = padded(self._spectra(name, short))
         if not short:
-            pairs = [*self.kept.values(), made]
-            if sum(A.nbytes for pair in pairs for A in pair) > MOST_BYTES:
-                self.kept.clear()
-            self.kept[name] = made
+            self.kept = {name: made}
         return made
 
     def _spectra(self, name, short):

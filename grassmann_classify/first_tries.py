@@ -23,17 +23,11 @@ CACHE = 10  # MB of what libsvm copies of the matrix
 AT_ONCE = 100  # sets to answer, for the memory of their matrix
 
 
-def mean_frame(rows):
-    """The mean of the frames, (1, d)."""
-    return rows.mean(axis=0, keepdims=True)
-
-
-def moments(rows):
-    """Mean and standard deviation of each feature, (1, 2 d)."""
-    return np.concatenate([rows.mean(axis=0), rows.std(axis=0)])[None]
-
-
-FEATURES = {"frames": np.asarray, "mean": mean_frame, "moments": moments}
+FEATURES = {  # of the rows of a set
+    "frames": np.asarray,
+    "mean": lambda rows: rows.mean(axis=0, keepdims=True),
+    "moments": lambda rows: np.hstack([rows.mean(axis=0), rows.std(axis=0)])[None],
+}
 
 
 def few_features(kind, sets):
@@ -53,8 +47,7 @@ class FramesSVM(ClassifierMixin, BaseEstimator):
 
     def fit(self, sets, y):
         some = few_of(sets, MOST_TO_LEARN)
-        self.rows_, self.scaler_, weights = scaled(some, self.scale)
-        self.gamma_ = scaled_gamma(self.rows_)
+        self.rows_, self.scaler_, self.gamma_, weights = scaled(some, self.scale)
         K = rbf_kernel(self.rows_, gamma=self.gamma_)
         self.svm_ = SVC(kernel="precomputed", C=self.C, cache_size=CACHE)
         self.svm_.fit(K, np.repeat(y, [*map(len, some)]), weights)
@@ -90,18 +83,18 @@ def few_of(sets, most):
     return sets
 
 
-def scaled_gamma(rows):
-    """One over the summed variance, scikit-learn's "scale"."""
-    return 1 / (rows.shape[1] * max(rows.var(), np.finfo(float).tiny))
-
-
 def scaled(sets, scale):
-    """(Rows of the sets, their fitted scaler, weights), the same sum for each set."""
+    """(Rows of the sets, their fitted scaler, gamma, weights), the same sum for each set.
+
+    gamma: one over the summed variance, scikit-learn's "scale".
+    """
     rows = np.concatenate(sets).astype(float)
     scaler = SCALES[scale]().fit(rows)
     lengths = np.array(list(map(len, sets)))
     weights = np.repeat(lengths.mean() / lengths, lengths)
-    return scaler.transform(rows), scaler, weights
+    rows = scaler.transform(rows)
+    gamma = 1 / (rows.shape[1] * max(rows.var(), np.finfo(float).tiny))
+    return rows, scaler, gamma, weights
 
 
 def mean_of_each(scores, sets):
@@ -151,8 +144,7 @@ def predictions(C):
         tested = few_of(queries, MOST_TO_CHOOSE)
         y_rows = np.repeat(y, list(map(len, some)))
         for scale in SCALES:
-            rows, scaler, weights = scaled(some, scale)
-            gamma = scaled_gamma(rows)
+            rows, scaler, gamma, weights = scaled(some, scale)
             K = rbf_kernel(rows, gamma=gamma)
             new = scaler.transform(np.concatenate(tested))
             K_q = rbf_kernel(new, rows, gamma=gamma)

@@ -51,13 +51,6 @@ TRIED_FIRST = {  # the features of what a user would try first, by the names of 
 }
 
 
-def tried_first(settings):
-    """The Methods that a user would try first."""
-    for name, kind in TRIED_FIRST.items():
-        machines = first_tries.predictions(settings.C)
-        yield Method(name, kind, estimator_of(name), {}, machines)
-
-
 def is_coding(name):
     """Does the row of this name code over labelled sets, so that it can say why?"""
     return name in ("gSC", "gLC", "kgSC", "kgLC")

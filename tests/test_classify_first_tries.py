@@ -192,7 +192,7 @@ def test_each_set_weighs_the_same_and_a_row_one_in_the_mean():
     for scale in SCALES:
         for most in (np.inf, 300, 90, 5):
             some = few_of(sets, most)
-            rows, scaler, weights = scaled(some, scale)
+            rows, scaler, _, weights = scaled(some, scale)
             of_set = np.split(weights, np.cumsum([*map(len, some)])[:-1])
             each = len(rows) / len(sets)
             assert all(part.sum() == pytest.approx(each) for part in of_set)
@@ -259,7 +259,7 @@ def test_the_limits_are_of_rows_not_of_sets():
     assert {*map(len, few_of(sets, first_tries.MOST_TO_LEARN))} == {15}
     assert {*map(len, few_of(sets, first_tries.MOST_TO_CHOOSE))} == {2}
     some = few_of(sets, first_tries.MOST_TO_LEARN)
-    rows, _, weights = scaled(some, "standardised")
+    rows, _, _, weights = scaled(some, "standardised")
     assert len(rows) == 6000 and np.all(weights == 1)
 
 
