@@ -24,7 +24,7 @@ from grassmann_classify.inner_product import (
     Whitened,
     mean_of,
 )
-from grassmann_classify.words import all_in_words, first_of, printable
+from grassmann_classify.words import all_in_words, plural, printable
 from grassmann_sc import estimators, shared, tuning
 
 USUAL_P = 3  # of rows on subspaces of one dimension, where none is chosen
@@ -328,11 +328,15 @@ def _point(name):
 
 
 def _left_out(choice):
-    """{the first candidates that were left out for one reason, in words: the reason}."""
-    names = {}
+    """{what the candidates left out for one reason have in common: the reason}."""
+    by_reason = {}
     for name, why in choice.left_out.items():
-        names.setdefault(why, []).append(all_in_words(_point(name)))
-    return {first_of(words, "; "): why for why, words in names.items()}
+        by_reason.setdefault(why, []).append(_point(name).items())
+    left_out = {}
+    for why, (first, *others) in by_reason.items():
+        common = dict(item for item in first if all(item in point for point in others))
+        left_out[all_in_words(common) or plural(len(others) + 1, "candidate")] = why
+    return left_out
 
 
 def fitted_to(method, parameters, candidate, split):

@@ -137,7 +137,17 @@ def test_labels_of_sets_that_are_not_learned_change_nothing():
     for label in (LABEL, other):
         bank = bank_of(label=label)
         rows = evaluate(bank, label, None, PARTS, Settings())
-        chosen.append([(row.chosen, row.predicted.tolist()) for row in rows])
+        chosen.append(
+            [
+                (
+                    row.chosen,
+                    row.score,
+                    row.predicted.tolist(),
+                    row.inner and row.inner.words,
+                )
+                for row in rows
+            ]
+        )
     assert chosen[0] == chosen[1] and len(chosen[0]) == 12
     K = mean_of(bank_of().grams.values() or candidates_of(bank_of()).values())
     for shrinkage in SHRINKAGE:
@@ -162,6 +172,31 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
     best = max(ranking.accuracy.values())
     assert best in {ranking.accuracy[candidate] for candidate in bank.grams}
     assert "3 matrices of 36 sets fit" in capsys.readouterr().err
+
+
+def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkeypatch):
+    """Then the choices, and the answers, are those of matrices of all sets."""
+    answers = []
+    for many in (2000, 10):
+        monkeypatch.setattr(inner_product, "MANY", many)
+        bank = bank_of()
+        rows = [*evaluate(bank, LABEL, None, PARTS, Settings(methods=["gsc", "kgsc"]))]
+        assert {len(K) for K in bank.grams.values()} == {36 if many > 36 else 24}
+        answers.append(
+            [
+                (row.chosen, row.score, row.predicted.tolist(), row.inner.candidates)
+                for row in rows
+            ]
+        )
+        split = evaluation.split_of(bank, LABEL, None, *PARTS, Settings())
+        for candidate in bank.grams:
+            np.testing.assert_allclose(bank.gram(candidate).diagonal(), 1, atol=1e-6)
+            split.ranking.accuracy[candidate] = 1.0
+        _, K, _ = split.summed(linear=False)
+        np.testing.assert_allclose(
+            K, mean_of(map(bank.gram, split.ranking.summed(False))), atol=2e-6
+        )
+    assert answers[0] == answers[1] and len(answers[0]) == 2
 
 
 def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
