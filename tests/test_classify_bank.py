@@ -129,6 +129,51 @@ def test_a_candidate_is_given_up_beside_the_best_on_the_same_folds():
     assert second > first > 0.5
 
 
+def test_a_candidate_a_little_behind_on_a_fold_is_tried_on_the_others():
+    """The usual ones of the first recipe on all folds, however far behind they are."""
+    folds = [
+        (np.setdiff1d(np.arange(36), part), part)
+        for part in np.split(RNG.permutation(36), 3)
+    ]
+    same = (LABEL == LABEL[:, None]).astype(np.float32)
+    best = 0.9 * same + 0.1 * np.eye(36, dtype=np.float32)
+    grams = {0: best}
+    for n_wrong in (1, 12):
+        K = best.copy()
+        wrong = folds[0][1][:n_wrong]
+        K[wrong] = 0.9 * ((LABEL[wrong] + 1)[:, None] % 3 == LABEL)
+        K[:, wrong] = K[wrong].T
+        K[np.ix_(wrong, wrong)] = np.eye(n_wrong)
+        grams[n_wrong] = K
+    for name in ("stack", "first"):
+        ranking = Ranking(LABEL, folds, "first")
+        for p, K in grams.items():
+            ranking.judge(Candidate(name, p + 1), K)
+        *others, far = ranking.accuracy.values()
+        assert others == pytest.approx([1, 35 / 36])
+        assert far == 0 if name == "stack" else far > 0
+        assert [*ranking.nearest] == [c for c in ranking.accuracy if name == "first"]
+    assert ranking.nearest[Candidate("first", 1)] == 1
+    assert ranking.nearest[Candidate("first", 2)] == pytest.approx(35 / 36)
+    by_alpha = Candidate("first", None, 0.5)
+    ranking.judge(by_alpha, best)
+    ranking.nearest[by_alpha] = 2.0
+    assert ranking.usual() == Candidate("first", 1)
+
+
+def test_a_gaussian_candidate_is_ranked_beside_linear_ones():
+    """In the order of all, which a better linear one leads, and not in that of linear ones."""
+    same = (LABEL == LABEL[:, None]).astype(np.float32)
+    good = 0.9 * same + 0.1 * np.eye(36, dtype=np.float32)
+    poor = np.eye(36, dtype=np.float32)
+    ranking = ranking_of(bank_of())
+    ranking.judge(Candidate("plain", 1), good)
+    ranking.judge(Candidate("plain", 1, None, "kernel"), poor)
+    assert len(ranking.order(True)) == 1 and len(ranking.order(False)) == 2
+    assert ranking.summed(False) == [Candidate("plain", 1)]
+    assert ranking.best(lambda c: c.p == 2) == ranking.order(True)[0]
+
+
 def test_labels_of_sets_that_are_not_learned_change_nothing():
     """Neither what is ranked nor what is whitened knows the labels of the test part."""
     other = LABEL.copy()
@@ -177,10 +222,11 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
 def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkeypatch):
     """Then the choices, and the answers, are those of matrices of all sets."""
     answers = []
+    parts = np.arange(12, 36), np.arange(12)
     for many in (2000, 10):
         monkeypatch.setattr(inner_product, "MANY", many)
         bank = bank_of()
-        rows = [*evaluate(bank, LABEL, None, PARTS, Settings(methods=["gsc", "kgsc"]))]
+        rows = [*evaluate(bank, LABEL, None, parts, Settings(methods=["gsc", "kgsc"]))]
         assert {len(K) for K in bank.grams.values()} == {36 if many > 36 else 24}
         answers.append(
             [
@@ -188,7 +234,7 @@ def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkey
                 for row in rows
             ]
         )
-        split = evaluation.split_of(bank, LABEL, None, *PARTS, Settings())
+        split = evaluation.split_of(bank, LABEL, None, *parts, Settings())
         for candidate in bank.grams:
             np.testing.assert_allclose(bank.gram(candidate).diagonal(), 1, atol=1e-6)
             split.ranking.accuracy[candidate] = 1.0
