@@ -63,6 +63,7 @@ def parse(arguments):
 parsed(__name__, parse)
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
@@ -78,7 +79,7 @@ from grassmann_classify.finding import find_clips
 from grassmann_classify.results import Results, save_codes, save_results
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_classify.splits import parts_of_file, split_at_random, split_by_parts
-from grassmann_classify.tables import successes
+from grassmann_classify.tables import compared, successes
 from grassmann_classify.words import one_line
 from grassmann_sc import estimators, frames, tuning
 
@@ -408,7 +409,11 @@ def methods_of(preset, inputs):
                     predict=predict[method.name.partition("C")[0][-1]],
                 )
             elif preset.dictionary and "learned" in method.name:
-                learning = method.estimator.steps[:1]
+                # drawn samples, as in Algorithm 4
+                learning = clone(method.estimator[:1]).set_params(
+                    grassmanndictionary__init="random"
+                )
+                learning = learning.steps
                 yield method._replace(estimator=Pipeline([*learning, ("svm", svm)]))
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
                 yield method._replace(
@@ -482,7 +487,11 @@ def compare(preset, options, clips, out):
     inputs = Bank(collection, None, settings, videos)
     how = {"shrinkage": [None], "methods_of": methods_of(preset, inputs)}
     for done in run_splits(inputs, pairs, settings, **how):
-        save_results(out, asked, collection, pairs, done.results, done.n_done)
+        finished = pairs[: done.n_done] or [(done.train, done.test)]
+        comparison = compared(done.results, finished, collection)
+        save_results(
+            out, asked, collection, pairs, done.results, done.n_done, comparison
+        )
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))
     print(

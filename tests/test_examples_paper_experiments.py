@@ -1,9 +1,11 @@
 """The paper's experiments run on made-up trees and say what is missing."""
 
 import csv
+import itertools
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -243,6 +245,17 @@ def test_gestures_are_learned_from_set_5_and_tested_on_each_other_set(tmp_path):
     pairs = PRESETS["cambridge"].splits(collection, tmp_path, 1, 0)
     assert [{*light[test]} for _, test in pairs] == [{f"Set{k}"} for k in range(1, 5)]
     assert all({*light[train]} == {"Set5"} and len(train) == 6 for train, _ in pairs)
+
+
+def test_learned_atoms_begin_with_drawn_samples():
+    """As in Algorithms 4 and 6."""
+    settings = paper_experiments.Settings([2], atoms=4)
+    inputs = SimpleNamespace(collection=SimpleNamespace(sets=[np.zeros((3, 2))]))
+    rows = paper_experiments.methods_of(PRESETS["ballet"], inputs)(None, 9, settings)
+    learned = itertools.islice((row for row in rows if "learned" in row.name), 4)
+    for row, name in zip(learned, ["gSC", "kgSC", "gLC", "kgLC"], strict=True):
+        assert row.name.startswith(name)
+        assert row.estimator["grassmanndictionary"].init == "random"
 
 
 def test_recipes_follow_the_paper():

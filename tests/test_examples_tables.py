@@ -70,6 +70,33 @@ def test_every_row_of_the_synthetic_table_is_its_method(monkeypatch):
     assert rates["iSC"] == 100 * np.mean(model.predict(queries) == truth)
 
 
+@pytest.mark.parametrize("problem", table_synthetic.PROBLEMS[2:], ids=lambda p: p.name)
+def test_codes_of_isc_leave_no_residual_in_experiment_2(problem):
+    """As the page says of 32 atoms in 8 dimensions."""
+    atoms, queries, *_ = table_synthetic.draw(problem, np.random.default_rng(1), 3)
+    codes = tangent.intrinsic_codes(queries, atoms, table_synthetic.LAM["iSC"])
+    for x, y in zip(queries, codes):
+        H = intrinsic.log_map(x, atoms)
+        assert (
+            np.linalg.norm(np.tensordot(y, H, 1))
+            < 1e-3 * np.linalg.norm(H, axis=(1, 2)).min()
+        )
+
+
+def test_the_base_at_the_mean_may_be_a_higher_stationary_point():
+    """As the page says of the hard problem: a descent from an atom ends lower."""
+    hard = table_synthetic.PROBLEMS[2]
+    atoms, *_ = table_synthetic.draw(hard, np.random.default_rng(1000), 1)
+    with pytest.warns(UserWarning, match="the mean may not be unique"):
+        mean = intrinsic.karcher_mean(atoms)
+    ends = atoms[::3]
+    for _ in range(300):
+        steps = [intrinsic.log_map(Y, atoms).mean(axis=0) for Y in ends]
+        ends = intrinsic.exp_map(ends, np.stack(steps))
+    costs = (geodesic_distance(np.stack([mean, *ends]), atoms) ** 2).sum(axis=1)
+    assert costs[1:].min() < costs[0] - 0.1
+
+
 def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
     monkeypatch.setattr(table_synthetic, "N_QUERIES", 10)
     monkeypatch.setattr(table_synthetic.draw, "__defaults__", (10,))
