@@ -85,14 +85,15 @@ def check(recipe, settings, paths, out):
         f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
         f"less than {100 * ODD:g} % of what is usual",
     )
-    tables = [worse, *[unlike] * bool(odd)]
-    for table in tables:
+    tables = {"Labels": worse} | ({"Unlike all others": unlike} if odd else {})
+    for table in tables.values():
         tell(table.text(PRINTED))
     report = Report(out, paths, paths.data, "labels that may be wrong, copies")
     if wrong and paths.pictures:
         draw_suspects(report, recipe.key, collection, clips, suspects, wrong[:PRINTED])
     report.about(collection, len(clips))
-    for table in (*tables, copies):
+    for heading, table in (tables | {"Copies": copies}).items():
+        report.section(heading)
         report.table(table)
     report.save()
     say_failed(collection)

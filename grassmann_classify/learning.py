@@ -8,7 +8,6 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.building import build_all
-from grassmann_classify.chance import front, of_units, within_chance
 from grassmann_classify.clips import Clip, pictures_of, some_sets
 from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
@@ -20,7 +19,7 @@ from grassmann_classify.model import (
     parameters_of,
     reader_of,
 )
-from grassmann_classify.rows import is_coding
+from grassmann_classify.rows import front, is_coding, of_units, within_chance
 from grassmann_classify.settings import READY_MADE, Recipe, Settings
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (

@@ -86,6 +86,7 @@ h2 { font-size: 1.15rem; margin: 2rem 0 0.75rem; }
 p { max-width: 60rem; overflow-wrap: anywhere; margin: 0.5rem 0; }
 .lead { font-size: 1.15rem; max-width: 60rem; }
 .when { font-size: 0.85rem; }
+nav { margin-bottom: 1rem; }
 nav a { display: inline-block; margin-right: 1rem; }
 .wide { overflow-x: auto; display: inline-block; vertical-align: top; max-width: 100%;
         margin: 0 2rem 1rem 0; }
@@ -178,7 +179,7 @@ class Report:
             self.parts.append(f"<p>{lines}</p>")
 
     def table(self, table, anchors=()):
-        """A tables.Table: its title as a section, its notes as paragraphs.
+        """A tables.Table: its title and its notes as paragraphs.
 
         anchors: of its first rows, to which cells of a confusion matrix lead.
         """
@@ -193,7 +194,7 @@ class Report:
                 yield f"<{tag}{kind}>{words}</{tag}>"
 
         if table.title:
-            self.section(table.title)
+            self.text(table.title)
         if table.rows:
             lines = [f"<tr>{''.join(cells(table.columns, 'th'))}</tr>"]
             for r, row in enumerate(table.rows[:SHOWN]):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from grassmann_classify.chance import FEWEST, front, within_chance
+from grassmann_classify.rows import FEWEST, front, within_chance
 from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural
 from grassmann_sc import shared
 

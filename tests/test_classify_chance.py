@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from grassmann_classify.chance import front, of_units, within_chance
 from grassmann_classify.clips import Collection
+from grassmann_classify.rows import front, of_units, within_chance
 from grassmann_classify.tables import (
     Comparison,
     compared,

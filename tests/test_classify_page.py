@@ -315,7 +315,7 @@ def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
         report.draw("map", "a map", lambda: plt.subplots(figsize=(1, 1))[1])
         report.save()
     page = Page(tmp_path / "out" / "report.html")
-    assert page.texts["h2"][0] == "Many" and "A note." in page.texts["p"]
+    assert {"Many", "A note."} <= {*page.texts["p"]}
     assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
     assert "pictures/map.pdf" in page.texts["p"] and not page.pictures
@@ -337,14 +337,14 @@ def test_whatever_a_page_is_told_is_text(tmp_path):
         report.save()
     path = tmp_path / "out" / "report.html"
     text = path.read_text(encoding="utf-8")
-    assert "<script" not in text and text.count("&lt;script&gt;") == 15
+    assert "<script" not in text and text.count("&lt;script&gt;") == 14
     page = Page(path)
     title = f"{HOSTILE.replace('/', '|')}: {HOSTILE}"
     assert page.texts["title"] == page.texts["h1"] == [title]
     assert page.texts["pre"] == [HOSTILE]
-    assert page.texts["h2"][:2] == [HOSTILE] * 2 and page.leads == [HOSTILE]
+    assert page.texts["h2"][0] == HOSTILE and page.leads == [HOSTILE]
     assert page.rows == [[HOSTILE], [HOSTILE]] and len(page.pictures) == 1
-    assert page.texts["p"].count(HOSTILE) == 3  # the lead, a text and a note
+    assert page.texts["p"].count(HOSTILE) == 4  # the lead, a text, a title, a note
 
 
 def test_each_reason_has_a_line_and_names_end_one_at_their_marks():
