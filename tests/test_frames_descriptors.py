@@ -375,6 +375,16 @@ def test_each_descriptor_keeps_what_its_entry_promises(name, shape):
     np.testing.assert_array_equal(clips, before)
 
 
+@pytest.mark.parametrize("shape, cell", [((40, 64), 8), ((17, 16), 4)])
+def test_images_are_tried_as_pixels_hog_and_lbp_with_cells_that_suit_them(shape, cell):
+    suited = {
+        name: kind.suited(shape) for name, kind in DESCRIPTORS.items() if kind.suited
+    }
+    assert suited["raw"] == {}
+    assert suited["hog"] == {"pixels_per_cell": [cell] * 2, "cells_per_block": [2, 2]}
+    assert suited["lbp"] == {"grid": [2, 2]}
+
+
 def test_a_missing_library_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.feature", None)
     with pytest.raises(
