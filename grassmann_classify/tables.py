@@ -112,7 +112,7 @@ def conclusion(comparison, n_clips, thing):
     if first is None:
         return ["No row has an answer for every test part."]
     lines = [
-        f"{first} is right for {comparison.accuracy[first]:.0f} % of "
+        f"{first} is right for {comparison.accuracy[first]:.1f} % of "
         f"{plural(n_clips, f'test {thing}')} (chance: {comparison.chance:.0f} %)."
     ]
     others = [name for name in comparison.accuracy if name != first]
@@ -136,8 +136,8 @@ def conclusion(comparison, n_clips, thing):
         lines.append(f"As good within chance: {words}{but}.")
     if comparison.difference:
         lines.append(
-            f"With {units} differences up to {comparison.difference:.0f} points cannot be "
-            "told from chance."
+            f"With {units} differences up to {comparison.difference:.1f} points cannot "
+            "be told from chance."
         )
     return lines
 
@@ -281,9 +281,10 @@ def _in_splits(count, done):
 
 # first: the row in front, None if none has all splits; accuracy {row: in %, the mean of
 # the splits}; behind {row: points behind the first, negative where it is ahead by
-# chance}; as_good: the rows within chance of the best, which is behind by at most
-# `difference` points; chance: the accuracy in % of always answering the largest class;
-# n_units: how many clips, or groups, `unit` says which, were compared
+# chance}; as_good: the rows that are at most `difference` points behind the best, [] of
+# fewer than FEWEST clips; chance: the accuracy in % of always answering the largest
+# class; n_units: how many groups were compared, or clips where groups are few, as `unit`
+# says
 Comparison = namedtuple(
     "Comparison",
     "first accuracy behind as_good difference chance n_units unit",
@@ -297,9 +298,13 @@ def compared(results, pairs, collection):
     pairs: the splits that are done, of the sets of a Collection.
     """
     label = collection.label
-    unit = collection.clip if collection.group is None else collection.group
-    unit = np.unique(unit, return_inverse=True)[1]
     tested = np.concatenate([test for _, test in pairs])
+    for what, unit in (("group", collection.group), ("clip", collection.clip)):
+        unit = np.zeros(len(label)) if unit is None else unit
+        unit = np.unique(unit, return_inverse=True)[1]
+        n_units = len(np.unique(unit[tested]))
+        if n_units >= FEWEST:
+            break
     _, counts = np.unique(label[tested], return_counts=True)
     shares = {}
     for name, splits in results.items():
@@ -313,8 +318,8 @@ def compared(results, pairs, collection):
             shares[name] = np.bincount(unit[tested], np.concatenate(right))
     about = Comparison(
         chance=100 * counts.max() / counts.sum(),
-        n_units=len(np.unique(unit[tested])),
-        unit="clip" if collection.group is None else "group",
+        n_units=n_units,
+        unit=what,
     )
     if not shares:
         return about
@@ -329,7 +334,7 @@ def compared(results, pairs, collection):
             for name, share in accuracy.items()
             if name != first
         },
-        as_good=as_good,
+        as_good=as_good if n_units >= FEWEST else [],
         difference=100 * difference,
     )
 
