@@ -253,30 +253,34 @@ def natural_order(name):
 def progress_line(wanted, total, what, initial=0):
     """A function (steps, cost=None) that tells stderr how far a loop has come.
 
-    On a terminal one line changes; a log gets a line every ten seconds. Nothing is told
-    if it is not wanted. total: of the steps, or None; what: is done in them.
+    On a terminal one line changes, after half a second; a log gets a line every ten
+    seconds. Nothing is told if it is not wanted. total: of the steps, or None; what: is
+    done in them.
     """
     if not core.check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
         return
     terminal = sys.stderr.isatty()
+    every = 0.1 if terminal else 10
     start = time.monotonic()
-    last = start - 10 * terminal  # when a line was written
+    due = start + max(every, 0.5)  # when the next line may be written
     done = initial
-    line = ""
+    line = ""  # nothing before the first is due
 
     def move(steps, cost=None):
-        nonlocal last, done, line
+        nonlocal due, done, line
         now = time.monotonic()
         done += steps
+        if now < due and not line:
+            return
         line = f"{what}: {done}"
         if total is not None:
             left = (now - start) * (total - done) / max(done - initial, 1)
             line += f" of {total}, {left:.0f} s left"
         if cost is not None:
             line += f", cost {cost:.6g}"
-        if now - last > (0.1 if terminal else 10):
-            last = now
+        if now >= due:
+            due = now + every
             text = f"\r{line:<70}" if terminal else f"{line}\n"
             print(text, end="", file=sys.stderr, flush=True)
 

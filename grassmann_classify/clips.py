@@ -13,7 +13,6 @@ SIDE = 64  # pixels of a small image
 STRIP = 3  # frames of a clip beside each other
 BETWEEN = 2  # white pixels between them
 FILM = 12  # frames of a clip that moves
-SOON = 0.5  # seconds until a progress bar is shown
 DARK = 64  # a picture is stretched whose brightest pixel is below it
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or

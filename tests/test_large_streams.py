@@ -2,6 +2,7 @@
 learners are merged, saved, killed and resumed.
 """
 
+import itertools
 import json
 import os
 import pickle
@@ -506,6 +507,7 @@ def test_learners_of_other_options_do_not_merge(other):
 
 def test_progress_counts_the_last_batch_of_a_pass_however_small(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("time.monotonic", itertools.count().__next__)
     learner = streams.OnlineGDL(3, 0.2, rng=0)
     learner.fit(SMALL, batch_size=10, n_epochs=2, progress=True)
     assert "OnlineGDL, batches: 6 of 6, 0 s left" in capsys.readouterr().err

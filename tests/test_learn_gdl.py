@@ -380,6 +380,7 @@ def test_progress_is_a_line_with_the_cost(capsys, monkeypatch):
     learned = learn.gdl(SMALL, 4, 0.2, n_iter=2, tol=0, rng=0)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("time.monotonic", itertools.count().__next__)
     learn.gdl(SMALL, 4, 0.2, n_iter=2, tol=0, rng=0, progress=True)
     written = capsys.readouterr().err
     assert written.startswith("\rgdl, iterations: ")

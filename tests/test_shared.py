@@ -99,7 +99,10 @@ def test_progress_is_one_line_on_a_terminal_and_some_in_a_log(
     assert err.count("\n") == (1 if terminal else 2)
 
 
-def test_progress_of_a_short_loop_leaves_a_log_alone(capsys):
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_of_a_short_loop_is_not_told(terminal, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setattr("time.monotonic", lambda: 3.0)
     for wanted in (True, False):
         with shared.progress_line(wanted, None, "frames") as move:
             move(1)
