@@ -161,17 +161,38 @@ def test_a_candidate_a_little_behind_on_a_fold_is_tried_on_the_others():
     assert ranking.usual() == Candidate("first", 1)
 
 
-def test_a_gaussian_candidate_is_ranked_beside_linear_ones():
-    """In the order of all, which a better linear one leads, and not in that of linear ones."""
+def test_the_order_and_what_is_within_a_standard_error_of_its_first():
+    """Of accuracy a on n sets the standard error is sqrt(a (1 - a) / n), at least half a set."""
+    ranking = ranking_of(bank_of())
+    shares = [0.6, 0.8, 0.72, 0.71]  # 0.8 - sqrt(0.8 * 0.2 / 24) = 0.718
+    candidates = [Candidate("plain", p) for p in range(1, 5)]
+    ranking.accuracy = dict(zip(candidates, shares))
+    assert [c.p for c in ranking.order(True)] == [2, 3, 4, 1]
+    assert [c.p for c in ranking.summed(True)] == [2, 3]
+    assert ranking.best().p == 2 and ranking.best(lambda c: c.p != 2).p == 3
+    ranking.accuracy = dict(zip(candidates, [1, 47.1 / 48, 46.9 / 48, 47 / 48]))
+    assert [c.p for c in ranking.summed(True)] == [1, 2, 4]
+    assert ranking.least(True, 0) == pytest.approx(1)
+
+
+def test_a_gaussian_candidate_is_given_up_beside_a_linear_one():
+    """It is in the order of all, not in that of linear ones."""
     same = (LABEL == LABEL[:, None]).astype(np.float32)
     good = 0.9 * same + 0.1 * np.eye(36, dtype=np.float32)
-    poor = np.eye(36, dtype=np.float32)
-    ranking = ranking_of(bank_of())
-    ranking.judge(Candidate("plain", 1), good)
-    ranking.judge(Candidate("plain", 1, None, "kernel"), poor)
-    assert len(ranking.order(True)) == 1 and len(ranking.order(False)) == 2
-    assert ranking.summed(False) == [Candidate("plain", 1)]
-    assert ranking.best(lambda c: c.p == 2) == ranking.order(True)[0]
+    hard = good.copy()  # wrong on the first fold alone
+    wrong = np.arange(6)
+    hard[wrong] = 0.5 * ((LABEL[wrong] + 1)[:, None] % 3 == LABEL)
+    hard[:, wrong] = hard[wrong].T
+    hard[np.ix_(wrong, wrong)] = np.eye(6)
+    for first, share in ((good, 0), (None, 18 / 24)):
+        ranking = ranking_of(bank_of())
+        if first is not None:
+            ranking.judge(Candidate("plain", 1), first)
+        gaussian = Candidate("plain", 1, None, "kernel")
+        ranking.judge(gaussian, hard)
+        assert ranking.accuracy[gaussian] == pytest.approx(share)
+        assert gaussian in ranking.order(False) and gaussian not in ranking.order(True)
+        assert not ranking.nearest.get(gaussian)
 
 
 def test_labels_of_sets_that_are_not_learned_change_nothing():
