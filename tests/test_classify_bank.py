@@ -17,7 +17,7 @@ from grassmann_classify.inner_product import (
     mean_of,
 )
 from grassmann_classify.recipes import base_of, recipes_of
-from grassmann_classify.rows import methods
+from grassmann_classify.rows import attempt, methods
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_sc import tuning
 
@@ -276,6 +276,7 @@ def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
     assert len(within) > 6
     left = [ranking.accuracy[c] for c in bank.grams if c != ranking.usual()]
     assert len(bank.grams) == 5
+    assert ranking.usual() in bank.grams
     assert sorted(left) == sorted(map(ranking.accuracy.get, within))[-len(left) :]
 
 
@@ -371,3 +372,32 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
         assert split["chosen"] == {} and len(split["predicted"]) == 6, name
     (split,) = look.results["gSC"]
     assert split["accuracy"] > 80
+
+
+def test_dimensions_above_the_rank_of_a_set_are_left_out():
+    bank = bank_of(p=[2, 5, 9])
+    assert bank.dimensions(5) == [2, 5]
+    (grams,) = bank.linear("plain")
+    assert {c.p for c in grams} == {2, 5}
+    with pytest.raises(
+        ValueError, match="--p must hold a dimension up to 1, .* got .2, 5"
+    ):
+        bank.dimensions(1)
+
+
+def test_rows_read_the_usual_candidate_one_within_chance_or_the_sum_of_these():
+    bank = bank_of()
+    settings = Settings(methods=["nearest", "gda"], kernels=False)
+    split = evaluation.split_of(bank, LABEL, None, *PARTS, settings)
+    (bank.grams,) = bank.linear("plain")
+    best = [c for c in bank.grams if c.spectrum]
+    split.ranking.accuracy = {c: 0.9 if c in best else 0.1 for c in bank.grams}
+    split.ranking.nearest = {c: float(c.p == 2) for c in bank.grams}
+    usual, summed, single = (
+        attempt(method, split)
+        for method in evaluation.rows_of(bank, split.smallest, settings)
+        if method.name in ("nearest subspace", "nearest", "GDA")
+    )
+    assert usual.inner.candidates == [Candidate("plain", 2)] and len(best) == 4
+    assert summed.inner.candidates == best and summed.chosen["candidates"] == 4
+    assert {*single.inner.candidates} <= {*best} and len(single.inner.candidates) == 1
