@@ -1,5 +1,5 @@
 """Pictures: atoms as images, principal angles, Gram and confusion matrices, sheets of
-frames, codes by class, maps of sets, sparsity against lambda, convergence.
+frames, codes by class, maps of sets, answers over time, sparsity against lambda, convergence.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or
 into a new figure, and returns the axes. None of them shows or saves anything or changes
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
@@ -32,6 +33,7 @@ __all__ = [
     "plot_confusion",
     "plot_sheet",
     "plot_map",
+    "plot_timeline",
     "plot_codes",
     "plot_sparsity",
     "plot_convergence",
@@ -41,6 +43,8 @@ BLUE = "#0072B2"  # the colours of Okabe and Ito
 VERMILION = "#D55E00"
 GREY = "0.6"
 CLASS_COLORS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"]
+CLASS_HATCHES = ["", "...", "xxx", "++"]  # of classes beyond the colours
+UNLIKE_ALL = {"facecolor": "white", "edgecolor": GREY, "hatch": "////"}
 CLASS_MARKERS = "os^Dv*PX<>"  # their number and that of the colours share no factor
 # (colour, marker) of 70 classes; neighbours differ in both
 LOOKS = [*zip(CLASS_COLORS * len(CLASS_MARKERS), CLASS_MARKERS * len(CLASS_COLORS))]
@@ -425,6 +429,75 @@ def plot_map(
         xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
         ylabel=f"second ({100 * shares[1]:.0f} %)",
     )
+    return ax
+
+
+def plot_timeline(
+    stretches: Mapping[str, Sequence],
+    truth: Mapping[str, Sequence] | None = None,
+    *,
+    unit: str = "seconds",
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """Recordings as bars over time, the first on top, in the colours of classes.
+
+    stretches: {recording: [(start, end, label), ...]}; a stretch whose label is None,
+    unlike all classes, is hatched. truth: the same, thin bars above those of their
+    recordings. unit: of starts and ends.
+
+    >>> from grassmann_sc import plots
+    >>> answers = {"day.csv": [(0, 40, "walk"), (40, 65, None), (65, 90, "run")]}
+    >>> ax = plots.plot_timeline(answers, {"day.csv": [(0, 42, "walk")]})
+    """
+    if not stretches:
+        raise ValueError("stretches must hold at least one recording, got none")
+    bars = [
+        (name, parts, (k, 0.5)) for k, (name, parts) in enumerate(stretches.items())
+    ]
+    bars += [
+        (name, parts, (k - 0.3, 0.26))
+        for k, name in enumerate(stretches)
+        for parts in [(truth or {}).get(name, [])]
+    ]
+    labels = {label for _, parts, _ in bars for *_, label in parts} - {None}
+    _, classes, _ = _by_class([*labels], None, "labels")
+    looks = itertools.product(CLASS_HATCHES, CLASS_COLORS)
+    looks = dict(zip(classes, itertools.cycle(looks)))
+    ax = _axes(ax, 8, 1.2 + 0.45 * len(stretches))
+    handles = []
+    for label in [*classes, None]:
+        look = UNLIKE_ALL
+        if label is not None:
+            hatch, color = looks[label]
+            look = {"facecolor": color, "edgecolor": "white", "hatch": hatch}
+        look = {"linewidth": 0} | look
+        name = "unlike all" if label is None else _cut(label, LONGEST_NAME * CHAR_WIDTH)
+        spans = [
+            ([(start, end - start) for start, end, own in parts if own == label], place)
+            for _, parts, place in bars
+        ]
+        drawn = [ax.broken_barh(*span, **look) for span in spans if span[0]]
+        handles += [Patch(label=name, **look)] * bool(drawn)
+    ax.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        fontsize=FONT,
+        frameon=False,
+        ncols=-(-len(handles) // LEGEND_ROWS),
+    )
+    ax.set(
+        yticks=[low + height / 2 for _, parts, (low, height) in bars if parts],
+        yticklabels=[
+            "truth" if height < 0.5 else _cut(name, 1.5 * LONGEST_NAME * CHAR_WIDTH)
+            for name, parts, (_, height) in bars
+            if parts
+        ],
+        ylim=(len(stretches) - 0.4, -0.4),
+        xlabel=f"time in {unit}",
+    )
+    ax.tick_params(axis="y", length=0, labelsize=FONT)
+    ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.words import clip_names
+from grassmann_classify.words import SILENT, clip_names
 from grassmann_sc import frames, shared
 
 SIDE = 64  # pixels of a small image
@@ -56,10 +56,11 @@ def some_sets(collection, chosen):
 
 def threaded(job, items, what=None):
     """[job(item), ...] by threads, and how far it is on stderr if what is named."""
+    wanted = what is not None and not SILENT.get()
     pool = ThreadPoolExecutor(core.thread_count())
     done = []
     try:
-        with shared.progress_line(what is not None, len(items), what) as move:
+        with shared.progress_line(wanted, len(items), what) as move:
             for result in pool.map(job, items):
                 done.append(result)
                 move(1)

@@ -27,11 +27,12 @@ from grassmann_classify.words import (
     clip_names,
     first_of,
     to_stderr,
+    verbose_if,
 )
 from grassmann_sc import files, shared
 
 
-def fit(sets, labels, groups=None, *, recipe=None, settings=None):
+def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False):
     """The Model learned from n sets of frames with labels (n,).
 
     sets: arrays (n_frames, height, width) or (n_frames, d).
@@ -40,7 +41,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
     command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
     candidate parameters. The best row that codes answers, others only if methods name
-    them.
+    them. verbose: with progress and advice on stderr.
     """
     fixed = recipe is not None
     recipe = recipe if fixed else Recipe()
@@ -63,10 +64,11 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
             stack=[recipe.stack],
         )
     by = read_by(recipe, settings)
-    collection = build_all(clips, by, strict=True)
-    recipes = recipes_for(recipe, settings, collection)
-    bank = inputs_for(collection, recipe, settings, recipes)
-    return learn(bank, by, settings, clips, settings.end())
+    with verbose_if(verbose):
+        collection = build_all(clips, by, strict=True)
+        recipes = recipes_for(recipe, settings, collection)
+        bank = inputs_for(collection, recipe, settings, recipes)
+        return learn(bank, by, settings, clips, settings.end())
 
 
 def learn(bank, recipe, settings, clips, end):
@@ -149,8 +151,11 @@ def _row_that_answers(rows, failed, is_named, unit):
     return rows[first]
 
 
-def predict(model, sets):
-    """Answers of a Model for sets of frames; labels have the type given to fit."""
+def predict(model, sets, *, verbose=False):
+    """Answers of a Model for sets of frames; labels have the type given to fit.
+
+    verbose: with progress on stderr.
+    """
     check_model(model)
     shared.check_sequence(sets, "sets", "arrays of frames")
     if not len(sets):
@@ -158,7 +163,8 @@ def predict(model, sets):
     clips = [
         Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
     ]
-    return answers_of(model, build_new(model, clips))
+    with verbose_if(verbose):
+        return answers_of(model, build_new(model, clips))
 
 
 def digests_of(collection, recipe):
@@ -200,20 +206,21 @@ def build_new(model, clips, strict=False):
     return build_all(clips, model.recipe, strict, shape=model.shape)
 
 
-def add(model, sets, labels, groups=None):
+def add(model, sets, labels, groups=None, *, verbose=False):
     """The Model that has learned more labelled sets too, also of new classes.
 
     Nothing is chosen again: its answers are those of a model that the same choices make
     of all sets. Sets that it has already are passed over, with a warning; sets with a
     group that it has are of that group. Atoms must not have been learned. sets, labels,
-    groups: as in fit; the labels are of the same type. The model is not changed.
-    ValueError if it has a set under another label.
+    groups, verbose: as in fit; the labels are of the same type. The model is not
+    changed. ValueError if it has a set under another label.
     """
     check_model(model)
     shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = clips_of("added set", sets, labels, groups)
-    return more(model, build_new(model, clips, strict=True), clips)
+    with verbose_if(verbose):
+        return more(model, build_new(model, clips, strict=True), clips)
 
 
 def more(model, collection, clips):

@@ -8,6 +8,7 @@ all of one type. Answers are labels, why, how sure, and which classes are possib
 
 from collections import namedtuple
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from grassmann_classify.rows import LEARNED, estimator_of, is_coding
 from grassmann_classify.settings import Recipe
 from grassmann_classify.splits import kept_together
 from grassmann_classify.words import (
-    UNLIKE,
     explained,
     labelled,
     plural,
@@ -244,13 +244,67 @@ def check_model(model):
 # codes. p_values (n, n_classes) of the classes and p_any (n,) of being of any;
 # because, instead (n,): in words, the labelled sets that speak for the label and for
 # the runner-up; reasons (n,): the same as pairs, as words.reasons_for; ahead (n,): of
-# the label's score before the runner-up's, as a share of the largest
-Answers = namedtuple(
-    "Answers",
-    "names labels scores classes failed runner_up p_values p_any because instead reasons "
-    "ahead",
-    defaults=(None,) * 6,
-)
+# the label's score before the runner-up's, as a share of the largest. measure: what
+# scores are, "probability" or "score"; group, recordings, spans: as a Collection has them
+class Answers(
+    namedtuple(
+        "Answers",
+        "names labels scores classes failed runner_up p_values p_any because instead "
+        "reasons ahead measure group recordings spans",
+        defaults=(None,) * 6 + ("score",) + (None,) * 3,
+    )
+):
+    """Answers to sets, in arrays; to_frame gives them as a table of pandas."""
+
+    __slots__ = ()
+
+    def records(self, coverage=0.9):
+        """[{name: value}, ...] of the sets, as the command writes them.
+
+        The answer is None where a set is unlike all classes at this coverage; its
+        nearest class is named always. Group, start and end are there if known.
+        """
+        possible = possible_classes(self, coverage)
+        labels = self.labels.tolist()
+        columns = {"clip": self.names}
+        if self.group is not None:
+            columns["group"] = self.group.tolist()
+        if self.spans is not None:
+            columns |= zip(("start", "end"), self.spans.T.tolist())
+        own = zip(labels, possible)
+        columns["answer"] = [None if some is None else label for label, some in own]
+        columns["nearest class"] = labels
+        classes = self.classes.tolist()
+        columns[self.measure] = [
+            {c: float(f"{score:.4g}") for c, score in zip(classes, row)}
+            for row in self.scores
+        ]
+        columns["possible"] = [some or [] for some in possible]
+        because = [""] * len(labels) if self.because is None else self.because
+        columns["because"] = [words.split("; ") if words else [] for words in because]
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    def to_frame(self, coverage=0.9):
+        """The records as a pandas.DataFrame."""
+        pandas = shared.import_extra("pandas", "to_frame needs pandas", "pandas")
+        return pandas.DataFrame([*map(in_cells, self.records(coverage))])
+
+    def _repr_html_(self):
+        """A table for notebooks, if pandas is there."""
+        return self.to_frame()._repr_html_() if find_spec("pandas") else None
+
+
+def in_cells(record):
+    """A record without dicts, of which each entry becomes a cell, and without lists."""
+    cells = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            cells |= {f"{name} {label}": score for label, score in value.items()}
+        else:
+            cells[name] = (
+                "; ".join(map(str, value)) if isinstance(value, list) else value
+            )
+    return cells
 
 
 def answers_of(model, collection):
@@ -274,6 +328,8 @@ def answers_of(model, collection):
     others = np.array(scores, float)
     others[np.arange(len(others)), class_index] = -np.inf
     second = others.argmax(axis=1)
+    places = [i for i, name in enumerate(collection.names) if name in answers]
+    answered = some_sets(collection, places)
     result = Answers(
         [*answers],
         model.classes[class_index],
@@ -281,6 +337,10 @@ def answers_of(model, collection):
         model.classes,
         {**collection.unusable, **failed},
         model.classes[second],
+        measure="probability" if hasattr(model.estimator, "predict_proba") else "score",
+        group=answered.group,
+        recordings=answered.recordings,
+        spans=answered.spans,
     )
     if not model.codes:
         return result
@@ -329,23 +389,16 @@ def _with_reasons(answers, model, queries, class_index, second):
     )
 
 
-def any_of(classes):
-    """In words, all of these classes."""
-    return "; ".join(map(str, classes))
-
-
 def possible_classes(answers, coverage):
-    """In words, the classes that each of the Answers can have at this coverage.
+    """[[class, ...], ...] that each of the Answers can have; None: unlike all classes.
 
-    "" of a row that does not code. A class is out if its p-value is at most
+    [] for each of a row that does not code. A class is out if its p-value is at most
     1 - coverage.
     """
     if answers.p_values is None:
-        return [""] * len(answers.names)
+        return [[]] * len(answers.names)
     level = calibration.level_of(coverage)
     return [
-        UNLIKE
-        if p_any <= level
-        else any_of(answers.classes[p_values > level]) or "none"
+        None if p_any <= level else answers.classes[p_values > level].tolist()
         for p_values, p_any in zip(answers.p_values, answers.p_any)
     ]

@@ -1,7 +1,11 @@
 """Learn from labelled clips and answer new ones: the commands predict and add."""
 
+import json
 import os
+import sys
 from collections import Counter
+
+import numpy as np
 
 from grassmann_classify.building import look_at_new
 from grassmann_classify.inputs import (
@@ -12,12 +16,15 @@ from grassmann_classify.inputs import (
     read_by,
 )
 from grassmann_classify.learning import build_new, learn, more
-from grassmann_classify.model import answers_of, any_of, possible_classes
+from grassmann_classify.model import answers_of, in_cells, possible_classes
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import Report, draw_answers, unusable
 from grassmann_classify.tables import Table, write_rows
+from grassmann_classify.timeline import Stretch, score_of, timeline, truth_of
 from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
-from grassmann_sc import files, shared
+from grassmann_sc import files, plots, shared
+
+MOST = 20  # lines of clips, or of stretches
 
 
 def predict(recipe, settings, paths, out):
@@ -26,10 +33,11 @@ def predict(recipe, settings, paths, out):
     check_save(paths.save)
     if paths.model:
         model = load(paths.model, name="--model")
-        new = paths.new and new_clips(paths.new, model.recipe)
+        recipe = model.recipe
+        new = paths.new and new_clips(paths.new, recipe, settings.label_column)
     else:
         clips, _, recipe = labelled_clips(recipe, settings, paths)
-        new = paths.new and new_clips(paths.new, recipe)
+        new = paths.new and new_clips(paths.new, recipe, settings.label_column)
         inputs = read(recipe, settings, paths, clips)
         choose_kernels(settings, inputs)
         collection = inputs.collection
@@ -118,66 +126,143 @@ def words_of_noticed(model, coverage):
     ]
 
 
+# ------------------------------------------------------------------------------ answers
+
+
 def answer(settings, paths, out, model, new):
-    """Write predictions.csv of new clips, and print how many have each label."""
+    """Write predictions.csv of new clips, stretches.csv of recordings, and print both.
+
+    Exit with status 1 if a clip has no answer.
+    """
     collection = build_new(model, new, settings.strict)
+    if settings.smooth and collection.spans is None:
+        raise ValueError("--smooth goes with a model of recordings, cut by --window")
     answers = answers_of(model, collection)
-    possible = possible_classes(answers, settings.coverage)
-    because = [""] * len(possible) if answers.because is None else answers.because
-    each = [*zip(answers.names, answers.labels, possible, because)]
-    write_answers(out, model, answers, each)
-    tell_who_answers(model, settings.coverage)
-    pairs = zip(answers.labels.tolist(), possible)
-    counts = Counter(label for label, words in pairs if words != UNLIKE)
-    for label in sorted(counts, key=shared.natural_order):
-        tell(f"  {label}: {plural(counts[label], 'clip')}")
-    every_class = any_of(model.classes)
-    notes = []
-    n_unlike = possible.count(UNLIKE)
-    if n_unlike:
-        notes.append(f"{plural(n_unlike, 'clip')} {UNLIKE}, so without a label here")
-    n_any = possible.count(every_class)
-    if n_any:
-        clips = "every clip" if n_any == len(possible) else plural(n_any, "clip")
-        notes.append(
-            f"for {clips} no class can be ruled out at {100 * settings.coverage:.3g} %"
-        )
-    for text in notes:
-        tell(f"  {text}")
-    report = Report(out, paths, paths.new, "labels of new clips")
-    if paths.pictures:
-        draw_answers(report, model, new, collection, answers, possible)
+    records = answers.records(settings.coverage)
+    records += [{"clip": c, "failed": why} for c, why in answers.failed.items()]
+    how = {"method": model.method, "chosen": model.chosen, "failed": ""}
+    rows = [how | in_cells(record) for record in records]
+    header = dict.fromkeys([*rows[0]][len(how) :]) | how
+    rows = [[row.get(name, "") for name in header] for row in rows]
+    write_rows(out, "predictions.csv", header, rows)
+    table = table_of(model, answers, records)
+    report = Report(out, paths, paths.new, "answers to new clips")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
+    report.text(*words_of_noticed(model, settings.coverage))
+    right = f"{100 * model.score:.1f} % right in cross-validation"
+    words = [f"{model.method} answers; {right}"]
+    if answers.spans is None:
+        doubts = [row[1] == UNLIKE or bool(row[3]) for row in table.rows]
+        words += words_of(table, "clip", doubts)
+    elif answers.names:
+        words += timeline_of(report, model, new, answers, settings)
+    for text in map(json.dumps, records) if paths.json else words:
+        tell(text)
+    if paths.pictures:
+        possible = [UNLIKE if row[1] == UNLIKE else "" for row in table.rows]
+        draw_answers(report, model, new, collection, answers, possible)
     report.section("Answers")
-    report.text(*words_of_noticed(model, settings.coverage), *notes)
-    # no cell says what is said of all clips at once
     rows = [
-        [
-            name,
-            "" if words == UNLIKE else label,
-            "" if words == every_class else words,
-            why,
-        ]
-        for name, label, words, why in each
+        [*row[:-1], "; ".join(record["because"])]
+        for row, record in zip(table.rows, records)
     ]
-    report.table(Table(["clip", "label", "possible", "because"], rows))
+    report.table(Table([*table.columns[:-1], "because"], rows))
     report.table(unusable(answers.failed, len(new)))
     report.save()
     say_failed(collection._replace(unusable=answers.failed))
+    if answers.failed:
+        sys.exit(1)
 
 
-def write_answers(out, model, answers, each):
-    """predictions.csv; each: [(clip, label, possible classes, reasons), ...]."""
-    kind = "probability" if hasattr(model.estimator, "predict_proba") else "score"
-    scores = [f"{kind} {label}" for label in answers.classes]
-    header = ["clip", "label", *scores, "possible", "because"]
-    header += ["method", "chosen", "failed"]
-    how = [model.method, model.chosen]
-    rows = [
-        [name, label, *(f"{score:.4g}" for score in scores), words, why, *how, ""]
-        for (name, label, words, why), scores in zip(each, answers.scores.tolist())
-    ]
-    for name, why in answers.failed.items():
-        rows.append([name, *[""] * (len(header) - 4), *how, why])
-    write_rows(out, "predictions.csv", header, rows)
+def table_of(model, answers, records):
+    """The Table of clips: answer, how probable, other possible classes, the reason."""
+    reasons = answers.reasons if model.codes else [([], [])] * len(records)
+    rows = []
+    for record, (own, _) in zip(records, reasons):
+        label = record["nearest class"]
+        others = [str(c) for c in record["possible"] if c != label]
+        every = len(others) + 1 == len(model.classes) > 2
+        row = [record["clip"], label, f"{record[answers.measure][label]:.2f}"]
+        if record["answer"] is None:
+            row[1:] = [UNLIKE, ""]
+        row.append("any class" if every else "; ".join(others))
+        rows.append([*row, model.names[own[0][0]] if own else ""])
+    columns = ["clip", "answer", answers.measure, "also possible"]
+    return Table([*columns, "nearest labelled clip"], rows)
+
+
+def words_of(table, what, doubts):
+    """Lines on a Table of clips or stretches, whose second cells are the answers.
+
+    A sentence of a single row, a line each of up to MOST; of more the counts, and those
+    of which doubts (n,) are True.
+    """
+    columns = table.columns
+    rows = table.rows
+    if len(rows) == 1:
+        parts = [f"{c} {cell}" for c, cell in zip(columns[2:], rows[0][2:]) if cell]
+        return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
+    words = []
+    if len(rows) > MOST:
+        counts = Counter(row[1] for row in rows)
+        for label in sorted(counts, key=shared.natural_order):
+            words.append(f"  {label}: {plural(counts[label], what)}")
+        rows = [row for row, doubt in zip(rows, doubts) if doubt]
+    used = [k for k in range(len(columns)) if any(row[k] != "" for row in rows)]
+    first, *shown = [[row[k] for k in used] for row in [columns, *rows]]
+    words += [Table(first, shown).text(MOST)] * bool(rows)
+    return words + [f"and {len(rows) - MOST} more"] * (len(rows) > MOST)
+
+
+def timeline_of(report, model, new, answers, settings):
+    """Write stretches.csv, draw and show them; gives the lines to print.
+
+    Where recordings of NEW have the column of labels, the lines tell what is right.
+    """
+    possible = possible_classes(answers, settings.coverage)
+    unlike = np.array([some is None for some in possible])
+    votes = answers.scores
+    if answers.measure != "probability":
+        votes = (answers.labels[:, None] == answers.classes).astype(float)
+    windows = answers.recordings, answers.spans
+    stretches = timeline(*windows, votes, unlike, answers.classes, settings.smooth)
+    rows = [[*s[:4], f"{s.probability:.4g}", f"{s.agree:.4g}"] for s in stretches]
+    write_rows(report.out, "stretches.csv", Stretch._fields, rows)
+    truth = truth_of(new, answers.classes, {*answers.recordings})
+    unit = model.recipe.unit
+    notes = []
+    if truth:
+        own = np.where(unlike, UNLIKE, answers.labels.astype(str))
+        score = score_of(truth, stretches, *windows, own)
+        notes.append(
+            f"{100 * score.windows:.1f} % of {plural(score.n_windows, 'window')} right, "
+            f"{100 * score.time:.1f} % of the time"
+        )
+        if score.border is not None:
+            borders = plural(score.n_borders, "border")
+            notes[0] += f"; {borders} off by {score.border:.3g} {unit} in the median"
+    report.section("Timeline")
+    if report.paths.pictures:
+        bars = [
+            {
+                name: [
+                    (s.start, s.end, None if s.answer == UNLIKE else s.answer)
+                    for s in some
+                    if s.recording == name
+                ]
+                for name in dict.fromkeys(answers.recordings)
+            }
+            for some in (stretches, truth)
+        ]
+        title = "Answers over time"
+        report.draw("timeline", title, plots.plot_timeline, *bars, unit=unit)
+    rows = []
+    for name, *span, label, share, agree in stretches:
+        probability, agree = (f"{100 * value:.0f} %" for value in (share, agree))
+        span = [f"{time:.10g}" for time in span]
+        rows.append([name, label, *span, "" if label == UNLIKE else probability, agree])
+    columns = ["recording", "answer", f"from ({unit})", "to", answers.measure]
+    table = Table([*columns, "windows that agree"], rows, notes=notes)
+    report.table(table)
+    return [*words_of(table, "stretch", [row[1] == UNLIKE for row in rows]), *notes]

@@ -110,13 +110,13 @@ def stretches_of(recordings, spans, labels):
     return timeline(recordings, spans, np.eye(len(classes))[index], like, classes)
 
 
-def truth_of(clips, classes):
-    """[Stretch, ...] of the labels in recordings; what is no class is UNLIKE all."""
+def truth_of(clips, classes, recordings):
+    """[Stretch, ...] of the labels in these recordings; what is no class is UNLIKE all."""
     names = {*map(str, classes)}
     rows = [
         (clip.recording, span, label if label in names else UNLIKE)
         for clip in clips
-        if clip.truth is not None
+        if clip.truth is not None and clip.recording in recordings
         for span, label in zip(pairwise(clip.edges), clip.truth)
         if label
     ]

@@ -11,6 +11,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -38,9 +39,23 @@ def tell(text):
     print(printable(text))
 
 
+SILENT = ContextVar("silent", default=False)  # of programs: no progress, no advice
+
+
+@contextmanager
+def verbose_if(wanted):
+    """Progress and advice within the with statement only if they are wanted."""
+    before = SILENT.set(not wanted)
+    try:
+        yield
+    finally:
+        SILENT.reset(before)
+
+
 def to_stderr(text):
     """Print what is not a result: progress, advice, what was left out."""
-    print(printable(text), file=sys.stderr, flush=True)
+    if not SILENT.get():
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager
