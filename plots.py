@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -44,7 +44,7 @@ VERMILION = "#D55E00"
 GREY = "0.6"
 CLASS_COLORS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"]
 CLASS_HATCHES = ["", "...", "xxx", "++"]  # of classes beyond the colours
-UNLIKE_ALL = {"facecolor": "white", "edgecolor": GREY, "hatch": "////"}
+UNLIKE_ALL = {"facecolor": "white", "edgecolor": GREY, "hatch": "////", "linewidth": 0}
 CLASS_MARKERS = "os^Dv*PX<>"  # their number and that of the colours share no factor
 # (colour, marker) of 70 classes; neighbours differ in both
 LOOKS = [*zip(CLASS_COLORS * len(CLASS_MARKERS), CLASS_MARKERS * len(CLASS_COLORS))]
@@ -433,69 +433,58 @@ def plot_map(
 
 
 def plot_timeline(
-    stretches: Mapping[str, Sequence],
-    truth: Mapping[str, Sequence] | None = None,
+    stretches: Sequence[Sequence],
+    truth: Sequence[Sequence] = (),
     *,
+    unlike: str | None = None,
     unit: str = "seconds",
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
     """Recordings as bars over time, the first on top, in the colours of classes.
 
-    stretches: {recording: [(start, end, label), ...]}; a stretch whose label is None,
-    unlike all classes, is hatched. truth: the same, thin bars above those of their
-    recordings. unit: of starts and ends.
+    stretches: (recording, start, end, label), a bar a recording. truth: the same, thin
+    bars above those of their recordings. unlike: the label, if any, that is hatched, of
+    what is unlike all classes. unit: of starts and ends.
 
     >>> from grassmann_sc import plots
-    >>> answers = {"day.csv": [(0, 40, "walk"), (40, 65, None), (65, 90, "run")]}
-    >>> ax = plots.plot_timeline(answers, {"day.csv": [(0, 42, "walk")]})
+    >>> answers = [("day.csv", 0, 40, "walk"), ("day.csv", 40, 65, None)]
+    >>> ax = plots.plot_timeline(answers, [("day.csv", 0, 42, "walk")])
     """
-    if not stretches:
-        raise ValueError("stretches must hold at least one recording, got none")
-    bars = [
-        (name, parts, (k, 0.5)) for k, (name, parts) in enumerate(stretches.items())
-    ]
-    bars += [
-        (name, parts, (k - 0.3, 0.26))
-        for k, name in enumerate(stretches)
-        for parts in [(truth or {}).get(name, [])]
-    ]
-    labels = {label for _, parts, _ in bars for *_, label in parts} - {None}
+    recordings = dict.fromkeys(recording for recording, *_ in stretches)
+    if not recordings:
+        raise ValueError("stretches must hold at least one, got none")
+    place = {name: k for k, name in enumerate(recordings)}
+    labels = {label for *_, label in [*stretches, *truth]} - {unlike}
     _, classes, _ = _by_class([*labels], None, "labels")
-    looks = itertools.product(CLASS_HATCHES, CLASS_COLORS)
-    looks = dict(zip(classes, itertools.cycle(looks)))
-    ax = _axes(ax, 8, 1.2 + 0.45 * len(stretches))
-    handles = []
-    for label in [*classes, None]:
-        look = UNLIKE_ALL
-        if label is not None:
-            hatch, color = looks[label]
-            look = {"facecolor": color, "edgecolor": "white", "hatch": hatch}
-        look = {"linewidth": 0} | look
-        name = "unlike all" if label is None else _cut(label, LONGEST_NAME * CHAR_WIDTH)
-        spans = [
-            ([(start, end - start) for start, end, own in parts if own == label], place)
-            for _, parts, place in bars
-        ]
-        drawn = [ax.broken_barh(*span, **look) for span in spans if span[0]]
-        handles += [Patch(label=name, **look)] * bool(drawn)
+    looks = [
+        {"facecolor": color, "edgecolor": "white", "hatch": hatch, "linewidth": 0}
+        for hatch, color in itertools.product(CLASS_HATCHES, CLASS_COLORS)
+    ]
+    looks = dict(zip(classes, itertools.cycle(looks))) | {unlike: UNLIKE_ALL}
+    ax = _axes(ax, 8, 1.2 + 0.45 * len(place))
+    ticks = {}
+    handles = {}
+    for bars, low, height in ((stretches, 0, 0.5), (truth, -0.3, 0.26)):
+        for name, start, end, label in bars:
+            if name in place:
+                y = place[name] + low
+                ax.broken_barh([(start, end - start)], (y, height), **looks[label])
+                handles[label] = Patch(label=label or "unlike all", **looks[label])
+                ticks[y + height / 2] = "truth" if low else name
+    width = LONGEST_NAME * CHAR_WIDTH
+    order = [handles[label] for label in [*classes, unlike] if label in handles]
+    for handle in order:
+        handle.set_label(_cut(handle.get_label(), width))
     ax.legend(
-        handles=handles,
+        handles=order,
         loc="upper left",
         bbox_to_anchor=(1, 1),
         fontsize=FONT,
         frameon=False,
-        ncols=-(-len(handles) // LEGEND_ROWS),
+        ncols=-(-len(order) // LEGEND_ROWS),
     )
-    ax.set(
-        yticks=[low + height / 2 for _, parts, (low, height) in bars if parts],
-        yticklabels=[
-            "truth" if height < 0.5 else _cut(name, 1.5 * LONGEST_NAME * CHAR_WIDTH)
-            for name, parts, (_, height) in bars
-            if parts
-        ],
-        ylim=(len(stretches) - 0.4, -0.4),
-        xlabel=f"time in {unit}",
-    )
+    ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
+    ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}")
     ax.tick_params(axis="y", length=0, labelsize=FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax

@@ -20,7 +20,13 @@ from grassmann_classify.model import answers_of, in_cells, possible_classes
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import Report, draw_answers, unusable
 from grassmann_classify.tables import Table, write_rows
-from grassmann_classify.timeline import Stretch, score_of, timeline, truth_of
+from grassmann_classify.timeline import (
+    Stretch,
+    labelled_rows,
+    score_of,
+    stretches_of,
+    timeline,
+)
 from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
 from grassmann_sc import files, plots, shared
 
@@ -229,12 +235,13 @@ def timeline_of(report, model, new, answers, settings):
     stretches = timeline(*windows, votes, unlike, answers.classes, settings.smooth)
     rows = [[*s[:4], f"{s.probability:.4g}", f"{s.agree:.4g}"] for s in stretches]
     write_rows(report.out, "stretches.csv", Stretch._fields, rows)
-    truth = truth_of(new, answers.classes, {*answers.recordings})
+    rows = labelled_rows(new, answers.classes, {*answers.recordings})
+    truth = stretches_of(*rows) if rows else []
     unit = model.recipe.unit
     notes = []
-    if truth:
+    if rows:
         own = np.where(unlike, UNLIKE, answers.labels.astype(str))
-        score = score_of(truth, stretches, *windows, own)
+        score = score_of(rows, stretches, *windows, own)
         notes.append(
             f"{100 * score.windows:.1f} % of {plural(score.n_windows, 'window')} right, "
             f"{100 * score.time:.1f} % of the time"
@@ -244,19 +251,10 @@ def timeline_of(report, model, new, answers, settings):
             notes[0] += f"; {borders} off by {score.border:.3g} {unit} in the median"
     report.section("Timeline")
     if report.paths.pictures:
-        bars = [
-            {
-                name: [
-                    (s.start, s.end, None if s.answer == UNLIKE else s.answer)
-                    for s in some
-                    if s.recording == name
-                ]
-                for name in dict.fromkeys(answers.recordings)
-            }
-            for some in (stretches, truth)
-        ]
+        bars = ([stretch[:4] for stretch in some] for some in (stretches, truth))
+        how = {"unlike": UNLIKE, "unit": unit}
         title = "Answers over time"
-        report.draw("timeline", title, plots.plot_timeline, *bars, unit=unit)
+        report.draw("timeline", title, plots.plot_timeline, *bars, **how)
     rows = []
     for name, *span, label, share, agree in stretches:
         probability, agree = (f"{100 * value:.0f} %" for value in (share, agree))

@@ -110,8 +110,11 @@ def stretches_of(recordings, spans, labels):
     return timeline(recordings, spans, np.eye(len(classes))[index], like, classes)
 
 
-def truth_of(clips, classes, recordings):
-    """[Stretch, ...] of the labels in these recordings; what is no class is UNLIKE all."""
+def labelled_rows(clips, classes, recordings):
+    """(Recordings, spans, labels) of rows of these recordings that have a label, or ().
+
+    A label that is none of the classes is UNLIKE all.
+    """
     names = {*map(str, classes)}
     rows = [
         (clip.recording, span, label if label in names else UNLIKE)
@@ -120,10 +123,7 @@ def truth_of(clips, classes, recordings):
         for span, label in zip(pairwise(clip.edges), clip.truth)
         if label
     ]
-    if not rows:
-        return []
-    recordings, spans, labels = zip(*rows)
-    return stretches_of(recordings, np.array(spans), labels)
+    return [*map(np.array, zip(*rows))]
 
 
 def answers_at(stretches, recordings, times):
@@ -138,27 +138,22 @@ def answers_at(stretches, recordings, times):
     return np.array(answers)
 
 
-def score_of(truth, stretches, recordings, spans, answers):
-    """The Score of stretches, and of the answers (n,) to windows, by the true stretches.
+def score_of(rows, stretches, recordings, spans, answers):
+    """The Score of stretches, and of answers (n,) to windows, by rows of labelled_rows.
 
     The truth of a window is the label at its middle; only time counts that has a label
     and an answer.
     """
+    truth = stretches_of(*rows)
     labels = answers_at(truth, recordings, spans.mean(axis=1))
     right = (labels == answers)[labels != ""]
-    edges = {}
-    for stretch in [*truth, *stretches]:
-        edges.setdefault(stretch.recording, set()).update(stretch[1:3])
-    parts = [(name, pair) for name in edges for pair in pairwise(sorted(edges[name]))]
-    names, pairs = zip(*parts)
-    begin, end = np.array(pairs).T
-    label, answer = (
-        answers_at(some, names, (begin + end) / 2) for some in (truth, stretches)
+    names, times, labels = rows
+    own = answers_at(stretches, names, times.mean(axis=1))
+    weights = np.diff(times)[:, 0] * (own != "")
+    time = np.average(own == labels, weights=weights)
+    return Score(
+        len(right), right.mean(), time, *median_border(truth, stretches, spans)
     )
-    weights = (end - begin) * ((label != "") & (answer != ""))
-    time = np.average(label == answer, weights=weights)
-    borders = median_border(truth, stretches, spans)
-    return Score(len(right), right.mean(), time, *borders)
 
 
 def median_border(truth, stretches, spans):

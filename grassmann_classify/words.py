@@ -39,7 +39,7 @@ def tell(text):
     print(printable(text))
 
 
-SILENT = ContextVar("silent", default=False)  # of programs: no progress, no advice
+SILENT = ContextVar("silent", default=False)  # in programs: no progress, no advice
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import csv
 import re
 import shutil
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -84,7 +83,7 @@ def test_the_best_row_that_codes_answers_and_another_only_if_it_is_named(capsys)
     found = predict(named, sets[:3])
     assert found.labels.tolist() == labels[:3].tolist()
     assert found.p_values is found.p_any is found.because is found.reasons is None
-    assert possible_classes(found, 0.9) == [""] * 3
+    assert possible_classes(found, 0.9) == [[]] * 3
 
 
 def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(capsys):
@@ -95,7 +94,8 @@ def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(cap
         np.hstack([np.eye(3)[[c] * 6], 9 * rng.standard_normal((6, 40))]) for c in label
     ]
     usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
-    model = fit(sets, NAMES[label], recipe=Recipe(2), settings=Settings(**usual))
+    how = {"recipe": Recipe(2), "settings": Settings(**usual)}
+    model = fit(sets, NAMES[label], **how, verbose=True)
     said = capsys.readouterr().err
     assert model.codes
     pattern = (
@@ -271,7 +271,7 @@ def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
     assert found.reasons[1] == ([], []) and found.because[1] == found.instead[1] == ""
     words, _ = per_query(predict(model, [sets[20], sets[21]]))
     assert [one for k, one in enumerate(per_query(found)[0]) if k != 1] == words
-    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1] == UNLIKE
+    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1] is None
 
 
 @pytest.mark.parametrize("name", ["kgSC", "kgLC"])
@@ -352,15 +352,15 @@ def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
         hit |= {n for one in k if Fraction(int(one), n) == level}
         found = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
         assert possible_classes(found, float(coverage)) == [
-            "bee" if one else "ape; bee; cat" for one in out
+            ["bee"] if one else ["ape", "bee", "cat"] for one in out
         ]
         found = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
         assert possible_classes(found, float(coverage)) == [
-            "none" if one else "2; 10" for one in out
+            [] if one else [2, 10] for one in out
         ]
         found = answers(np.stack([np.ones(n), p], axis=1), p, [2, 10])
         assert possible_classes(found, float(coverage)) == [
-            UNLIKE if one else "2; 10" for one in out
+            None if one else [2, 10] for one in out
         ]
     assert hit and (
         coverage != "0.9" or hit >= {10, 20, 30, 40, 70, 100, 110, 200, 300}
@@ -370,8 +370,8 @@ def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
 def test_no_class_possible_is_none_and_unlike_all_comes_before_it():
     p_values = [[0.1, 0.1, 0.05], [0.1, 0.1, 0.05], [1, 1, 1], [0.2, 0.05, 0.11]]
     found = answers(p_values, [0.11, 0.1, 0.1, 0.5])
-    assert possible_classes(found, 0.9) == ["none", UNLIKE, UNLIKE, "ape; cat"]
-    assert possible_classes(found._replace(p_values=None, p_any=None), 0.9) == [""] * 4
+    assert possible_classes(found, 0.9) == [[], None, None, ["ape", "cat"]]
+    assert possible_classes(found._replace(p_values=None, p_any=None), 0.9) == [[]] * 4
 
 
 @pytest.mark.parametrize("n, coverage", [(9, 0.9), (19, 0.95), (4, 0.8), (99, 0.99)])
@@ -386,8 +386,8 @@ def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, cover
         found = answers(p.classes, p.known, ["ape", "bee"])
         ruled_out.append(possible_classes(found, coverage))
     assert ruled_out == [
-        ["ape", "bee", "none", UNLIKE],
-        ["ape; bee", "ape; bee", "ape; bee", "ape; bee"],
+        [["ape"], ["bee"], [], None],
+        [["ape", "bee"]] * 4,
     ]
 
 
@@ -404,7 +404,7 @@ def page_cells(page, names):
 def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
     tmp_path, capsys
 ):
-    """In the column possible, and in the number of those unlike all that is printed."""
+    """In the file, on the page, and in the line of each clip that is printed."""
     place = np.concatenate([PLACE[LABELLED], PLACE[NEW]])
     sets = noisy(place, noise=0.7, seed=3)
     stranger = np.random.default_rng(9).standard_normal((6, 12))
@@ -448,41 +448,46 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
                     c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level
                 ]
                 expected.append("; ".join(possible) or "none")
-        assert [row["clip"] for row in rows] == names
-        assert [row["possible"] for row in rows] == expected
-        assert [row["because"] for row in rows] == found.because.tolist()
-        n = expected.count("unlike all classes")
+        page = (tmp_path / "out" / "report.html").read_text()
         share = f"{100 * float(1 - Fraction(coverage or '0.9')):g} %"
-        assert f"of clips of these classes at most {share} are called" in printed
+        assert f"of clips of these classes at most {share} are called" in page
         noticed = model.estimator.noticed(
             float(coverage or 0.9), left_out=model.left_out
         )
-        assert (
-            f"of clips of an unknown class {100 * noticed:.0f} % (measured" in printed
-        )
-        clips = "1 clip" if n == 1 else f"{n} clips"
-        assert (f"  {clips} unlike all classes, so without" in printed) == (n > 0)
-        n_any = expected.count("ape; bee; cat")
-        clips = "1 clip" if n_any == 1 else f"{n_any} clips"
-        clips = "every clip" if n_any == 13 else clips
-        assert (f"  for {clips} no class can be ruled out at" in printed) == (n_any > 0)
-        labels = [row["label"] for row in rows if row["possible"] != UNLIKE]
-        for label, count in Counter(labels).items():
-            assert f"  {label}: {count} clip" in printed
-        cells = page_cells((tmp_path / "out" / "report.html").read_text(), names)
-        for row in rows:
-            words = "" if row["possible"] == "ape; bee; cat" else row["possible"]
-            label = "" if words == UNLIKE else row["label"]
-            assert cells[row["clip"]][:2] == [label, words]
+        assert f"of clips of an unknown class {100 * noticed:.0f} % (measured" in page
+        first_line, _, *lines = printed.splitlines()
+        right = f"gSC answers; {100 * model.score:.1f} % right in cross-validation"
+        assert first_line == right and len(lines) == len(rows) == 13
+        cells = page_cells(page, names)
+        for row, words, name, line, label, because in zip(
+            rows, expected, names, lines, found.labels, found.because
+        ):
+            answer = "" if words == UNLIKE else label
+            assert [row["clip"], row["answer"]] == [name, answer]
+            assert row["nearest class"] == label and row["because"] == because
+            assert row["possible"] == ("" if words in ("none", UNLIKE) else words)
+            share = f"{float(row[f'probability {label}']):.2f}"
+            others = [c for c in row["possible"].split("; ") if c and c != label]
+            also = "any class" if len(others) == 2 else "; ".join(others)
+            shown = [UNLIKE, ""] if words == UNLIKE else [label, share]
+            assert cells[name] == [*shown, also.replace("; ", "<br>"), cells[name][3]]
+            assert because.split("; ")[0].rpartition(" ")[0].split("/")[1] in line
+            assert [*filter(None, re.split("  +", line))] == [
+                name,
+                *filter(None, [*shown, also]),
+                because.split("; ")[0].rpartition(" ")[0],
+            ]
         seen[coverage or "default"] = expected
     assert (
         seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4
     )
-    assert [row["possible"] for row in first] == seen["0.8"]
+    assert [row["possible"] for row in first] == [
+        "" if words in ("none", UNLIKE) else words for words in seen["0.8"]
+    ]
     for row, reasons in zip(first, found.reasons):
         near = [words.rpartition(" ")[0] for words in row["because"].split("; ")]
         assert near == [model.names[j] for j, _ in reasons[0]]
-        assert all(one.startswith(f"{row['label']}/") for one in near)
+        assert all(one.startswith(f"{row['nearest class']}/") for one in near)
 
 
 def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):

@@ -854,15 +854,15 @@ def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_
             "--p",
             "2",
             "--no-kernels",
-            *options,
         ]
     )
     for arguments in ([], ["--skip"]):
-        shutil.rmtree(tmp_path / "out")
-        main(["predict", "--model", model, *options, *arguments])
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        with pytest.raises(SystemExit, match="^1$"):
+            main(["predict", "--model", model, *options, *arguments])
         with open(tmp_path / "out" / "predictions.csv", newline="") as file:
             rows = {row["clip"]: row for row in csv.DictReader(file)}
-        assert {name: row["label"] for name, row in rows.items()} == {
+        assert {name: row["answer"] for name, row in rows.items()} == {
             "good.tif": "walk",
             "small.tif": "",
             "text.mp4": "",
