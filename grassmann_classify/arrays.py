@@ -369,25 +369,28 @@ def _read_tables(tables, recipe, texts=()):
     return threaded(read, tables, "recordings")
 
 
+def _time(cell):
+    """A cell of a clock: a number of seconds, or a moment."""
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return datetime.fromisoformat(cell.replace("Z", "+00:00"))
+
+
 def _times(column, cells):
     """When the rows of a clock's cells begin, and the last ends (n + 1,).
 
     Numbers are seconds as they stand; ISO times become seconds from the first on.
     """
     try:
-        times = [float(cell.replace(",", ".")) for cell in cells]
-    except ValueError:
-        try:
-            moments = [
-                datetime.fromisoformat(cell.replace("Z", "+00:00")) for cell in cells
-            ]
-        except ValueError as error:
-            raise ValueError(
-                f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got "
-                f"{error}"
-            ) from None
-        times = [(moment - moments[0]).total_seconds() for moment in moments]
-    steps = np.diff(times)
+        times = [*map(_time, cells)]
+        if isinstance(times[0], datetime):
+            times = [(time - times[0]).total_seconds() for time in times]
+        steps = np.diff(times)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got {error}"
+        ) from None
     if not (np.isfinite(times).all() and (steps >= 0).all()):
         raise ValueError(
             f"{column} must hold finite times that never fall, got {cells[0]} to "

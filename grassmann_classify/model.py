@@ -8,7 +8,6 @@ all of one type. Answers are labels, why, how sure, and which classes are possib
 
 from collections import namedtuple
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -290,8 +289,11 @@ class Answers(
         return pandas.DataFrame([*map(in_cells, self.records(coverage))])
 
     def _repr_html_(self):
-        """A table for notebooks, if pandas is there."""
-        return self.to_frame()._repr_html_() if find_spec("pandas") else None
+        """A table for notebooks, None without pandas."""
+        try:
+            return self.to_frame()._repr_html_()
+        except ImportError:
+            return None
 
 
 def in_cells(record):

@@ -163,7 +163,10 @@ def answer(settings, paths, out, model, new):
         words += words_of(table, "clip", doubts)
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
-    for text in map(json.dumps, records) if paths.json else words:
+    if paths.json:
+        usual = {"answer": None, "failed": None}
+        words = [json.dumps(record | usual | record) for record in records]
+    for text in words:
         tell(text)
     if paths.pictures:
         possible = [UNLIKE if row[1] == UNLIKE else "" for row in table.rows]
@@ -183,7 +186,7 @@ def answer(settings, paths, out, model, new):
 
 def table_of(model, answers, records):
     """The Table of clips: answer, how probable, other possible classes, the reason."""
-    reasons = answers.reasons if model.codes else [([], [])] * len(records)
+    reasons = answers.reasons if model.codes else [([], [])] * len(answers.names)
     rows = []
     for record, (own, _) in zip(records, reasons):
         label = record["nearest class"]

@@ -55,6 +55,7 @@ def _joined(spans, votes, unlike, smooth):
     agree = covers @ np.eye(n_classes + 1)[own]
     decides = np.column_stack([voted[:, :-1], n_unlike / n_windows])
     if smooth:
+        decides[n_unlike == n_windows, :-1] = np.nan  # nobody votes
         decides = _medians(begin, end, decides, smooth)
     first = decides[:, :-1].max(axis=1, keepdims=True) - ROUNDING
     # where medians are equal, the segment's own votes decide
@@ -85,7 +86,10 @@ def _segments(spans):
 
 
 def _medians(begin, end, values, width):
-    """Medians over time of the columns of values (m, k), so long around each segment."""
+    """Medians over time of the columns of values (m, k), so long around each segment.
+
+    NaN has no weight.
+    """
     medians = np.empty_like(values)
     columns = np.arange(values.shape[1])
     for i, middle in enumerate((begin + end) / 2):
@@ -94,7 +98,8 @@ def _medians(begin, end, values, width):
         near = slice(np.searchsorted(end, low, "right"), np.searchsorted(begin, high))
         inside = np.minimum(end[near], high) - np.maximum(begin[near], low)
         order = values[near].argsort(axis=0)
-        so_far = inside[order].cumsum(axis=0)
+        weights = inside[:, None] * ~np.isnan(values[near])
+        so_far = np.take_along_axis(weights, order, axis=0).cumsum(axis=0)
         half = (so_far < so_far[-1] * (0.5 - ROUNDING)).sum(axis=0)
         medians[i] = values[near][order[half, columns], columns]
     return medians

@@ -38,7 +38,7 @@ def test_bases_of_a_file_are_compared_by_its_splits(here, capsys):
     np.savez("b.npz", bases=bases, labels=label, train0=even, test0=odd)
     main(["compare", "b.npz", "--no-pictures"])
     out, err = capsys.readouterr()
-    assert "subspaces of R^12 of dimension 1, 2, 3, 1 split: splits of b.npz" in out
+    assert "20 sets of 2 classes; 1 split: splits of b.npz" in out
     assert err.count("ready-made subspaces") == 1 and "GiB" not in err
     assert "20 clips of 2 classes, 60 directions of 12 features" in err
     rows = [line.split("  ")[0] for line in out.splitlines()]
@@ -56,7 +56,7 @@ def test_the_first_columns_are_the_subspaces_of_smaller_dimension(here, capsys):
     np.savez("b.npz", bases=bases, label=label)
     main(["compare", "b.npz", "--repeats", "1", "--methods", "nearest", *QUICK[:1]])
     out, err = capsys.readouterr()
-    assert "100.0  nearest subspace  1 direction\n" in err
+    assert "best so far nearest subspace, 100.0 %\n" in err
     assert "random splits, 50 % to train" in out
 
 
@@ -98,7 +98,7 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
     quick = [*QUICK, "--recipe", "plain", "--p", "1", "--no-kernels"]
     main(["compare", "both.npz", *quick])
     out, err = capsys.readouterr()
-    assert "20 sets, 2 classes" in out and "1 split: splits of both.npz" in out
+    assert "20 sets of 2 classes" in out and "1 split: splits of both.npz" in out
     assert "20 clips of 2 classes, 180 frames of 3 features" in err
     clips, split = load_npz(here / "both.npz")
     ((_, train, test),) = split.pairs
@@ -158,7 +158,7 @@ def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     np.save(here / "data" / "left" / "frames.npy", np.zeros((5, 12)))
     main(["compare", "data", "--repeats", "1", "--no-kernels", *QUICK])
     out, err = capsys.readouterr()
-    assert "22 sets, 2 classes" in out
+    assert "22 sets of 2 classes" in out
     with np.load(here / "out" / "codes.npz") as arrays:
         names = arrays["names"].tolist()
     assert names[:3] == ["left/0.npz#0", "left/0.npz#1", "left/10.npz"]

@@ -1,0 +1,574 @@
+"""Recordings: windows know their time, join to stretches, and are compared with the truth."""
+
+import csv
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from grassmann_classify import Recipe, Settings, fit, load, predict
+from grassmann_classify.__main__ import main
+from grassmann_classify.arrays import labelled_stretches, new_stretches
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip, some_sets
+from grassmann_classify.finding import find_new_clips
+from grassmann_classify.timeline import (
+    Stretch,
+    answers_at,
+    border_error,
+    labelled_rows,
+    median_border,
+    score_of,
+    stretches_of,
+    timeline,
+)
+from grassmann_classify.words import UNLIKE
+
+RATE = 20  # rows a second
+BEATS = {"sit": 0.3, "walk": 1.8, "run": 3.0, "swim": 4.5}  # a second
+PLAIN = ["--recipe", "plain", "--p", "2", "--stack", "8", "--no-kernels"]
+PLAIN += ["--methods", "gsc", "--lam", "0.01"]
+CUT = ["--window", "40", "--step", "20"]
+
+
+def recording(person, plan, rng):
+    """(Rows (n, 6), labels (n,)): each activity moves in a plane, at a pace, of its own.
+
+    plan: [(activity, seconds), ...]. Persons turn the sensor and have a pace.
+    """
+    planes = np.random.default_rng(5).standard_normal((len(BEATS), 6, 2))
+    own = np.random.default_rng(person)
+    turn = np.linalg.qr(np.eye(6) + 0.05 * own.standard_normal((6, 6)))[0]
+    turn *= np.sign(np.diag(turn))
+    pace = own.uniform(0.97, 1.03)
+    parts = []
+    for label, seconds in plan:
+        plane = np.linalg.qr(planes[[*BEATS].index(label)])[0]
+        angle = 2 * np.pi * pace * BEATS[label] * np.arange(seconds * RATE) / RATE
+        moved = np.stack([np.sin(angle), np.cos(angle)], axis=1) @ (turn @ plane).T
+        parts.append(moved + 0.3 * rng.standard_normal(moved.shape))
+    return np.concatenate(parts), np.repeat(*zip(*[(a, s * RATE) for a, s in plan]))
+
+
+def write(path, rows, labels=None, clock="{:.2f}"):
+    """A table of a clock, six channels and, if there are any, labels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = "t,a,b,c,d,e,f" + ",activity" * (labels is not None)
+    lines = [names]
+    for i, row in enumerate(rows):
+        cells = [clock.format(i / RATE), *(f"{value:.4f}" for value in row)]
+        lines.append(",".join(cells + ([] if labels is None else [labels[i]])))
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# ------------------------------------------------------------------------ when rows are
+
+
+def spans_of(recipe, n=23, **clip):
+    rows = np.random.default_rng(0).standard_normal((n, 3))
+    made = build_all([Clip("x", None, None, [rows], **clip)], recipe)
+    return made.spans
+
+
+@pytest.mark.parametrize(
+    "how, expected",
+    [
+        ({"window": 10, "step": 5}, [(0, 10), (5, 15), (10, 20)]),
+        ({"window": 10, "rate": 4.0}, [(0, 2.5), (2.5, 5)]),
+        ({"window": 4, "every": 3}, [(0, 12), (12, 23)]),
+        ({"window": 4, "evenly": 8}, [(0, 13), (13, 23)]),
+        ({"window": 5, "resample": 10}, [(0, 11.5), (11.5, 23)]),
+        ({"window": 3, "every": 4, "rate": 2.0}, [(0, 6), (6, 11.5)]),
+        ({}, None),
+    ],
+)
+def test_windows_know_when_they_begin_and_end(how, expected):
+    spans = spans_of(Recipe(2, **how))
+    if expected is None:
+        assert spans is None
+    else:
+        np.testing.assert_allclose(spans, expected, rtol=1e-12)
+
+
+def test_a_clip_of_several_sources_goes_on_in_time():
+    rows = np.random.default_rng(0).standard_normal((12, 3))
+    clip = Clip("x", None, None, [rows[:5], rows[5:]])
+    made = build_all([clip], Recipe(2, window=4, every=2))
+    np.testing.assert_array_equal(made.spans, [(0, 7)])  # rows 0, 2, 4 and 5, 7, 9, 11
+    assert made.recordings == ["x"]
+
+
+def test_the_rows_of_files_are_counted_as_they_were_chosen(here):
+    np.save("x.npy", np.random.default_rng(0).standard_normal((24, 3)))
+    clip = Clip("x.npy", None, None, [here / "x.npy"])
+    spans = build_all([clip], Recipe(2, window=4, every=2, rate=2.0)).spans
+    np.testing.assert_array_equal(spans, [(0, 4), (4, 8), (8, 12)])
+    spans = build_all([clip], Recipe(2, window=4, evenly=8)).spans
+    np.testing.assert_array_equal(spans, [(0, 4), (4, 8)])
+
+
+@pytest.mark.parametrize(
+    "clock, start",
+    [
+        ("{:.2f}", 100),
+        ("1{:08.2f}", 100),
+        ("2026-01-31T12:00:{:06.3f}Z", 0),
+        ("2026-01-31 12:00:{:06.3f}", 0),
+    ],
+)
+def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(
+    here, capsys, clock, start
+):
+    rows, labels = recording(0, [("sit", 3), ("walk", 3)], np.random.default_rng(0))
+    if start:
+        clock = clock.replace("{", "1{", 1) if "1{" not in clock else clock
+    write(here / "day.csv", rows, labels, clock)
+    recipe = Recipe(2, window=40, clock="t")
+    clips, columns = labelled_stretches(here / "day.csv", recipe, "activity")
+    assert [*columns] == [*"abcdef"] and recipe.unit == "seconds"
+    assert "as a clock does" not in capsys.readouterr().err
+    made = build_all(clips, recipe)
+    first = float(clock.format(0)) if start else 0
+    expected = np.array([(0, 2), (3, 5)])
+    if clock == "1{:.2f}":  # 10.00 to 15.95, which is no number of equal steps
+        assert first == 10
+    np.testing.assert_allclose(made.spans - first, expected, atol=1e-9)
+    assert made.recordings == ["day.csv"] * 2
+    some = some_sets(made, [1])
+    assert some.recordings == ["day.csv"] and some.spans.tolist() == [[*made.spans[1]]]
+
+
+@pytest.mark.parametrize(
+    "cells, message",
+    [
+        (
+            ["0", "2", "1"],
+            "column t must hold finite times that never fall, got 0 to 1",
+        ),
+        (["0", "nan", "1"], "finite times that never fall"),
+        (["0", "noon", "1"], "must hold seconds or ISO times, as 2026-.*'noon'"),
+    ],
+)
+def test_a_clock_that_is_none_is_an_error_of_its_table(here, cells, message):
+    lines = [f"{cell},{i},1,walk" for i, cell in enumerate(cells)]
+    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(2, window=2, clock="t")
+    with pytest.raises(ValueError, match=f"day.csv: .*{message}"):
+        labelled_stretches(here / "day.csv", recipe, "activity")
+
+
+def test_clocks_may_stand_still_and_the_last_row_lasts_as_most_do(here):
+    cells = [0, 1, 1, 2, 3, 5]
+    lines = [f"{cell},{i % 2},{i % 3},walk" for i, cell in enumerate(cells)]
+    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(1, window=3, clock="t")
+    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    assert build_all(clips, recipe).spans.tolist() == [[0, 2], [2, 6]]
+
+
+# ------------------------------------------------------------------------------ joining
+
+
+def joined(spans, votes, unlike=None, smooth=0, recordings=None):
+    n = len(spans)
+    recordings = ["r"] * n if recordings is None else recordings
+    unlike = np.zeros(n, bool) if unlike is None else np.array(unlike, bool)
+    how = np.array(spans, float), np.array(votes, float), unlike
+    return timeline(recordings, *how, ["a", "b"], smooth)
+
+
+def test_overlapping_windows_vote_by_probability():
+    spans = [(0, 10), (5, 15), (10, 20), (15, 25)]
+    votes = [(0.9, 0.1), (0.8, 0.2), (0.1, 0.9), (0.4, 0.6)]
+    first, second = joined(spans, votes)
+    assert first[:4] == ("r", 0, 10, "a") and second[:4] == ("r", 10, 25, "b")
+    assert first.probability == pytest.approx((0.9 + 0.85) / 2)
+    assert second.probability == pytest.approx((0.55 + 0.75 + 0.6) / 3)
+    assert first.agree == 1
+    # of five windows' parts in it, one says a
+    assert second.agree == pytest.approx(4 / 5)
+
+
+def test_the_order_of_windows_does_not_count_and_recordings_are_apart():
+    rng = np.random.default_rng(0)
+    spans = np.stack([np.arange(30), np.arange(30) + 4], axis=1)
+    votes = rng.dirichlet([1, 1], 30)
+    names = np.array(["r", "s"])[np.arange(30) // 15]
+    expected = joined(spans, votes, recordings=names.tolist())
+    assert {s.recording for s in expected} == {"r", "s"}
+    alone = joined(spans[:15], votes[:15])
+    assert expected[: len(alone)] == alone
+    order = rng.permutation(30)
+    again = joined(spans[order], votes[order], recordings=names[order].tolist())
+    assert [s[:4] for s in sorted(again)] == [s[:4] for s in sorted(expected)]
+    shares = [[s[4:] for s in sorted(some)] for some in (again, expected)]
+    np.testing.assert_allclose(*shares, rtol=1e-12)
+
+
+def test_stretches_tile_the_windows_and_no_two_that_touch_have_one_answer():
+    """Against the definition, at the middle of each unit of time."""
+    rng = np.random.default_rng(1)
+    begin = np.sort(rng.choice(120, 40, replace=False))
+    spans = np.stack([begin, begin + rng.integers(1, 9, 40)], axis=1)
+    votes = rng.dirichlet([1, 1], 40)
+    unlike = rng.random(40) < 0.4
+    stretches = joined(spans, votes, unlike)
+    seen = set()
+    for t in np.arange(130) + 0.5:
+        cover = (spans[:, 0] < t) & (t < spans[:, 1])
+        inside = [s for s in stretches if s.start < t < s.end]
+        assert len(inside) == cover.any()
+        if not inside:
+            continue
+        seen.add(inside[0].answer)
+        if unlike[cover].mean() > 0.5:
+            assert inside[0].answer == UNLIKE
+        else:
+            mean = votes[cover & ~unlike].mean(axis=0)
+            assert inside[0].answer == "ab"[mean.argmax()]
+    assert seen == {"a", "b", UNLIKE}
+    for before, behind in zip(stretches, stretches[1:]):
+        assert before.end < behind.start or before.answer != behind.answer
+
+
+def test_half_of_the_windows_unlike_is_not_most():
+    spans = [(0, 4), (0, 4)]
+    (stretch,) = joined(spans, [(1, 0), (0, 1)], [False, True])
+    assert stretch == Stretch("r", 0, 4, "a", 1, 0.5)
+    (stretch,) = joined([*spans, (0, 4)], [(1, 0)] * 3, [False, True, True])
+    assert stretch[3:5] == (UNLIKE, 0) and stretch.agree == pytest.approx(2 / 3)
+
+
+def test_a_gap_ends_a_stretch():
+    stretches = joined([(0, 4), (4, 8), (9, 12)], [(1, 0)] * 3)
+    assert [s[1:4] for s in stretches] == [(0, 8, "a"), (9, 12, "a")]
+
+
+def test_smoothing_takes_medians_over_time_weighted_by_duration():
+    spans = [(0, 10), (10, 12), (12, 20), (20, 30)]
+    votes = [(0.9, 0.1), (0, 1), (0.8, 0.2), (0.1, 0.9)]
+    assert [s.answer for s in joined(spans, votes)] == ["a", "b", "a", "b"]
+    smooth = joined(spans, votes, smooth=6)
+    assert [s[1:4] for s in smooth] == [(0, 20, "a"), (20, 30, "b")]
+    # what is told of the stretch is what its windows voted
+    assert smooth[0].probability == pytest.approx((9 + 0 + 8 * 0.8) / 20)
+    assert smooth[0].agree == pytest.approx(18 / 20)
+    # where all windows are unlike, no class loses for it
+    lone = joined(spans, votes, [0, 1, 0, 0], smooth=4)
+    assert [s[1:4] for s in lone] == [(0, 20, "a"), (20, 30, "b")]
+    # a short one beside a long one of another answer is outvoted, two long ones are not
+    assert len(joined(spans, votes, smooth=1)) == 4
+    lone = joined(spans, votes, [0, 1, 0, 0], smooth=6)
+    assert [s[1:4] for s in lone] == [(0, 20, "a"), (20, 30, "b")]
+    both = joined(spans, votes, [0, 1, 1, 0], smooth=6)
+    assert [s[1:4] for s in both] == [(0, 10, "a"), (10, 20, UNLIKE), (20, 30, "b")]
+
+
+def test_where_medians_are_equal_the_segments_own_votes_decide():
+    """One-hot votes of three classes, none of which has half of the time."""
+    spans = np.array([(0, 1), (1, 2), (2, 3)], float)
+    like = np.zeros(3, bool)
+    stretches = timeline(["r"] * 3, spans, np.eye(3)[[2, 1, 0]], like, "abc", 9)
+    assert [s.answer for s in stretches] == ["c", "b", "a"]
+
+
+# -------------------------------------------------------------------------------- truth
+
+
+def of(*parts, recording="r"):
+    return [Stretch(recording, *part, 1, 1) for part in parts]
+
+
+def test_answers_at_times_are_those_of_the_stretch_there():
+    stretches = of((0, 4, "a"), (6, 9, "b")) + of((2, 5, "c"), recording="q")
+    names = ["r", "r", "r", "r", "r", "q", "q", "other"]
+    times = [0, 3.9, 4, 6, 9, 3, 0, 3]
+    expected = ["a", "a", "", "b", "", "c", "", ""]
+    assert answers_at(stretches, names, times).tolist() == expected
+
+
+def test_borders_are_measured_to_the_nearest_of_the_same_two_answers():
+    spans = np.array([[0, 2.0]])
+    truth = of((0, 10, "a"), (10, 20, "b"), (20, 30, "a"))
+    answers = of((0, 9, "a"), (9, 19, "b"), (19, 19.5, "c"), (19.5, 30, "a"))
+    # a to b is off by 1; there is no b to a: the nearest is c to a
+    assert median_border(truth, answers, spans) == (0.75, 2)
+    assert median_border(truth, truth, spans) == (0, 2)
+    assert median_border(truth, of((0, 30, "a")), spans) == (30, 2)
+    assert median_border(of((0, 30, "a")), answers, spans) == (None, 0)
+    # the nearer border of other answers does not count if there is one of the same
+    answers = of((0, 6, "a"), (6, 9, "b"), (9, 9.9, "a"), (9.9, 30, "c"))
+    assert median_border(truth[:2], answers, spans) == (4, 1)
+
+
+def test_a_border_lies_where_the_second_begins_within_the_longest_window():
+    truth = of((0, 10, "a"), (12, 20, "b"))
+    answers = of((0, 10, "a"), (11, 20, "b"))
+    assert median_border(truth, answers, np.array([[0, 2.0]])) == (1, 1)
+    assert median_border(truth, answers, np.array([[0, 1.9]])) == (None, 0)
+    other = [s._replace(recording="q") for s in of((12, 20, "b"))]
+    assert median_border(truth[:1] + other, answers, np.array([[0, 9.0]])) == (None, 0)
+
+
+def test_a_score_counts_windows_by_their_middle_and_time_that_has_both():
+    rows = (
+        np.array(["r"] * 10),
+        np.stack([np.arange(10), np.arange(1, 11)], axis=1),
+        np.array([*"aaaab", *"bbbb", UNLIKE]),
+    )
+    rows = [values[np.arange(10) != 2] for values in rows]  # without a label
+    spans = np.array([(0, 2), (2, 4), (3, 5), (5, 8), (8, 10)], float)
+    answers = np.array(["a", "a", "b", "a", UNLIKE])
+    stretches = of((0, 4, "a"), (4, 6, "b"), (6, 9, "a"))
+    score = score_of(rows, stretches, ["r"] * 5, spans, answers)
+    # middles 1, 3, 4, 6.5, 9: a, a, b, b, unlike
+    assert score.n_windows == 5 and score.windows == pytest.approx(4 / 5)
+    # 8 labelled seconds with an answer: a a a b b right, b b b not
+    assert score.time == pytest.approx(5 / 8)
+    assert (score.border, score.n_borders) == (1.5, 2)
+
+
+def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
+    rows, labels = recording(0, [("sit", 3), ("walk", 2)], np.random.default_rng(0))
+    labels[:10] = ""
+    labels[10:20] = "swim"
+    write(here / "day.csv", rows, labels)
+    write(here / "bare.csv", rows)
+    recipe = Recipe(2, window=20, rate=20.0, columns=tuple("abcdef"))
+    clips = new_stretches(find_new_clips(here), recipe, "activity")
+    assert [clip.name for clip in clips] == ["bare.csv@0", "day.csv@0"]
+    found = labelled_rows(clips, ["sit", "walk"], {"day.csv", "bare.csv"})
+    truth = [s[:4] for s in stretches_of(*found)]
+    assert truth == [
+        ("day.csv", 0.5, 1, UNLIKE),
+        ("day.csv", 1, 3, "sit"),
+        ("day.csv", 3, 5, "walk"),
+    ]
+    assert labelled_rows(clips, ["sit"], {"bare.csv"}) == []
+
+
+def test_compare_measures_borders_of_test_sets(here):
+    rows, labels = recording(
+        0, [("sit", 5), ("walk", 5), ("run", 5)], np.random.default_rng(0)
+    )
+    write(here / "day.csv", rows, labels)
+    recipe = Recipe(2, window=20, clock="t")
+    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    made = build_all(clips, recipe)
+    every = np.arange(15)
+    assert border_error(made, every, made.label) == 0
+    predicted = made.label.copy()
+    predicted[3:5] = "walk"  # the first border is off by two seconds, the other by none
+    assert border_error(made, every, predicted) == 1
+    assert border_error(made, every[:5], made.label[:5]) is None
+    assert border_error(made._replace(spans=None), every, predicted) is None
+
+
+# -------------------------------------------------------------------------- the command
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A folder with a model of six persons, and recordings of another."""
+    here = tmp_path_factory.mktemp("learned")
+    rng = np.random.default_rng(0)
+    for person in range(6):
+        plan = [("sit", 8), ("walk", 8), ("run", 8)] * 2
+        write(here / "train" / f"p{person}.csv", *recording(person, plan, rng))
+    plan = [("sit", 10), ("run", 12), ("swim", 30), ("walk", 11)]
+    rows, labels = recording(9, plan, rng)
+    write(here / "new" / "day.csv", rows, labels)
+    rows, _ = recording(8, [("walk", 6)], rng)
+    write(here / "new" / "bare.csv", rows)
+    asked = ["--label-column", "activity", "--clock", "t", *CUT, *PLAIN]
+    out = ["--out", str(here / "learning")]
+    kept = ["--data", str(here / "train"), "--save", str(here / "m.npz")]
+    main(["predict", *kept, *asked, *out])
+    return here
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_a_model_knows_its_clock_and_answers_by_stretches(learned, here, capsys):
+    recipe = load(learned / "m.npz").recipe
+    assert (recipe.clock, recipe.rate, recipe.window) == ("t", None, 40)
+    asked = ["--model", str(learned / "m.npz"), "--label-column", "activity"]
+    asked += ["--coverage", "0.99"]
+    main(["predict", str(learned / "new"), *asked, "--smooth", "6"])
+    out = capsys.readouterr().out
+    stretches = rows_of(here / "out" / "stretches.csv")
+    assert [*stretches[0]] == [*Stretch._fields]
+    assert [s["recording"] for s in stretches] == ["bare.csv"] + ["day.csv"] * 4
+    answers = [s["answer"] for s in stretches]
+    assert answers == ["walk", "sit", "run", UNLIKE, "walk"]
+    borders = [float(s["start"]) for s in stretches[1:]]
+    np.testing.assert_allclose(borders, [0, 10, 22, 52], atol=1.5)
+    first, columns, *lines, score = out.splitlines()
+    assert re.fullmatch(r"gSC answers; [\d.]+ % right in cross-validation", first)
+    assert columns.split("  ")[0] == "recording" and "from (seconds)" in columns
+    assert [re.split("  +", line)[1] for line in lines] == answers
+    said = (
+        r"([\d.]+) % of 62 windows right, ([\d.]+) % of the time; 3 borders off by (.*)"
+    )
+    windows, time, border = re.fullmatch(said, score).groups()
+    assert float(windows) > 80 and float(time) > 90
+    assert re.fullmatch(r"[\d.]+ seconds in the median", border)
+    rows = rows_of(here / "out" / "predictions.csv")
+    assert [*rows[0]][:4] == ["clip", "start", "end", "answer"]
+    assert [(row["start"], row["end"]) for row in rows[:2]] == [
+        ("0.0", "2.0"),
+        ("1.0", "3.0"),
+    ]
+    page = (here / "out" / "report.html").read_text()
+    assert "hatched where" in page and "<td>unlike all classes</td>" in page
+    assert (here / "out" / "pictures" / "timeline.png").exists()
+
+
+def test_a_short_pause_is_smoothed_away_only_if_that_is_asked_for(
+    learned, here, capsys
+):
+    plan = [("walk", 12), ("swim", 3), ("walk", 12)]
+    rows, _ = recording(9, plan, np.random.default_rng(2))
+    write(here / "new.csv", rows)
+    for asked, answers in (
+        ([], ["walk", UNLIKE, "walk"]),
+        (["--smooth", "9"], ["walk"]),
+    ):
+        asked += ["--coverage", "0.97"]
+        main(["predict", "new.csv", "--model", str(learned / "m.npz"), *asked])
+        folder = "out-2" if "--smooth" in asked else "out"
+        stretches = rows_of(here / folder / "stretches.csv")
+        assert [s["answer"] for s in stretches] == answers
+        assert "windows right" not in capsys.readouterr().out
+
+
+def test_json_is_an_object_a_clip_and_nothing_else(learned, here, capsys):
+    (here / "new").mkdir()
+    rows, _ = recording(8, [("walk", 3), ("swim", 4)], np.random.default_rng(1))
+    write(here / "new" / "a.csv", rows)
+    (here / "new" / "z.csv").write_text("x\n1\n")
+    model = str(learned / "m.npz")
+    with pytest.raises(SystemExit, match="^1$"):
+        main(["predict", "new", "--model", model, "--json", "--no-pictures"])
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    table = rows_of(here / "out" / "predictions.csv")
+    assert [o["clip"] for o in objects] == [row["clip"] for row in table]
+    assert objects[-1]["clip"] == "z.csv" and objects[-1]["answer"] is None
+    assert "must have one column t, got" in objects[-1]["failed"]
+    for told, row in zip(objects[:-1], table):
+        assert told["failed"] is None and told["end"] - told["start"] == 2
+        assert (told["answer"] or "") == row["answer"]
+        assert told["nearest class"] == row["nearest class"]
+        shares = told["probability"]
+        assert sorted(shares) == ["run", "sit", "walk"]
+        assert sum(shares.values()) == pytest.approx(1, abs=0.01)
+        assert "; ".join(told["possible"]) == row["possible"]
+        assert "; ".join(told["because"]) == row["because"] and told["because"]
+    answers = [told["answer"] for told in objects[:-1]]
+    assert answers[0] == "walk" and answers[-1] is None
+
+
+def test_smoothing_without_windows_is_refused(here):
+    rng = np.random.default_rng(0)
+    for label in ("walk", "run"):
+        for k in range(3):
+            rows, _ = recording(k, [(label, 2)], rng)
+            write(here / "data" / label / f"{k}.csv", rows)
+    with pytest.raises(SystemExit, match="--smooth goes with a model of recordings"):
+        main(["predict", "data", "--data", "data", "--smooth", "2", *PLAIN])
+
+
+def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
+    rng = np.random.default_rng(0)
+    for label in ("sit", "walk", "run"):
+        for k in range(8):
+            rows, _ = recording(k, [(label, 3)], rng)
+            write(here / "data" / label / f"{k}.csv", rows)
+            rows, _ = recording(k, [(label, 3)], rng)
+            write(here / "new" / f"{label}_{k}.csv", rows)
+    rows, _ = recording(0, [("swim", 3)], rng)
+    write(here / "new" / "strange.csv", rows)
+    asked = ["--columns", *"abcdef", *PLAIN, "--no-pictures"]
+    main(["predict", "new", "--data", "data", *asked])
+    lines = capsys.readouterr().out.splitlines()[1:]
+    rows = rows_of(here / "out" / "predictions.csv")
+    assert len(rows) == 25 and "strange.csv" in [row["clip"] for row in rows]
+    answers = [row["answer"] or UNLIKE for row in rows]
+    names = ["run", "sit", UNLIKE, "walk"]
+    assert lines[:4] == [
+        f"  {name}: {answers.count(name)} clip{'s' * (answers.count(name) > 1)}"
+        for name in names
+    ]
+    doubts = [
+        row["clip"] for row in rows if not row["answer"] or ";" in row["possible"]
+    ]
+    assert [line.split()[0] for line in lines[5:]] == doubts and "strange.csv" in doubts
+    main(["predict", "new/strange.csv", "--data", "data", *asked])
+    assert re.search(
+        r"\nstrange.csv: unlike all classes; nearest labelled clip \w+/\d.csv\n",
+        capsys.readouterr().out,
+    )
+
+
+# ------------------------------------------------------------------------- in a program
+
+
+def model_and_sets():
+    rng = np.random.default_rng(0)
+    pairs = [recording(k, [(a, 2)], rng)[0] for k in range(6) for a in ("sit", "run")]
+    settings = Settings(methods=["gsc"], kernels=False, lam=[0.01], p=[2])
+    return pairs, [0, 1] * 6, settings
+
+
+def test_a_program_hears_nothing_unless_it_asks(capsys):
+    sets, labels, settings = model_and_sets()
+    model = fit(sets, labels, settings=settings)
+    predict(model, sets[:2])
+    assert capsys.readouterr() == ("", "")
+    model = fit(sets, labels, settings=settings, verbose=True)
+    assert "gSC" in capsys.readouterr().err
+    predict(model, sets[:2])
+    assert capsys.readouterr() == ("", "")
+
+
+class FakePandas:
+    """What is asked of pandas."""
+
+    class DataFrame(dict):
+        def __init__(self, records):
+            super().__init__({name: [r[name] for r in records] for name in records[0]})
+
+        def _repr_html_(self):
+            return "<table>"
+
+
+def test_answers_become_a_frame_of_pandas(monkeypatch):
+    sets, labels, settings = model_and_sets()
+    model = fit(sets, labels, settings=settings)
+    strange = np.random.default_rng(1).standard_normal((40, 6))
+    answers = predict(model, [sets[0], strange])
+    monkeypatch.setitem(sys.modules, "pandas", FakePandas)
+    frame = answers.to_frame(coverage=0.5)
+    columns = ["clip", "answer", "nearest class", "probability 0", "probability 1"]
+    assert [*frame] == [*columns, "possible", "because"]
+    assert frame["nearest class"] == answers.labels.tolist()
+    assert frame["answer"] == [0, None]
+    shares = np.stack([frame["probability 0"], frame["probability 1"]], axis=1)
+    np.testing.assert_allclose(shares, answers.scores, rtol=1e-3)
+    assert frame["because"] == answers.because.tolist()
+    assert answers._repr_html_() == "<table>"
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas.*pip install pandas"):
+        answers.to_frame()
+    assert answers._repr_html_() is None
