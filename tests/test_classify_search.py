@@ -335,5 +335,5 @@ def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeyp
         assert {len(found) for found in done.results.values()} == {now[0] / 30 + 1}
         now[0] += 30
     said = capsys.readouterr().err.splitlines()
-    said = [line for line in said if line.startswith("about")]
-    assert said == ["about 60 s to go", "about 30 s to go"]
+    said = [line.partition("; ")[2] for line in said if line.startswith("split ")]
+    assert said == ["about 60 s to go", "about 30 s to go", ""]

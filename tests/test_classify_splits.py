@@ -248,6 +248,12 @@ def test_there_are_as_many_folds_as_sets_of_the_smallest_class(counts, n):
     assert len({*of_repeat}) == 2
 
 
+def test_a_fold_that_leaves_one_class_to_learn_from_is_none():
+    y = np.array([0, 1, 1, 1])
+    ((fit, validate),) = folds(y, np.array([*"aabb"]), 0)
+    assert fit.tolist() == [0, 1] and validate.tolist() == [2, 3]
+
+
 def test_more_neighbours_than_clips_to_train_are_all_of_them():
     rng = np.random.default_rng(0)
     clips = [
