@@ -19,7 +19,7 @@ from grassmann_classify.inner_product import (
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.rows import attempt, methods
 from grassmann_classify.settings import Recipe, Settings
-from grassmann_sc import tuning
+from grassmann_sc import discriminative, tuning
 
 PLAIN = Recipe(24, fewer=True)
 RNG = np.random.default_rng(0)
@@ -401,3 +401,14 @@ def test_rows_read_the_usual_candidate_one_within_chance_or_the_sum_of_these():
     assert usual.inner.candidates == [Candidate("plain", 2)] and len(best) == 4
     assert summed.inner.candidates == best and summed.chosen["candidates"] == 4
     assert {*single.inner.candidates} <= {*best} and len(single.inner.candidates) == 1
+
+
+def test_a_fold_is_whitened_by_the_labels_of_its_sets_to_learn_from():
+    (K,) = (K.astype(float) for K in next(bank_of(p=[2]).linear("plain")).values())
+    label = RNG.permutation(LABEL)
+    fit, validate = np.split(RNG.permutation(36), [25])
+    whitening = discriminative.Whitening(K[np.ix_(fit, fit)], label[fit], 0.1)
+    K_xd = whitening.transform(K[np.ix_(validate, fit)], K.diagonal()[validate])
+    found = Whitened(K, label, 0.1, {}).parts(fit, validate)
+    for A, B in zip(found, (whitening.K_dd, K_xd)):
+        np.testing.assert_allclose(A, B, atol=1e-9)
