@@ -100,10 +100,10 @@ def members_of(groups, n):
     core.check_integer(n, "the number of subspaces", 2)
     if groups is None:
         return np.arange(n)[:, None]
-    _, which = core.check_labels(groups, n, "groups", "subspaces")
-    if which.max() == 0:
+    _, index = core.check_labels(groups, n, "groups", "subspaces")
+    if index.max() == 0:
         raise ValueError("groups must hold two groups at least, got one")
-    return [np.flatnonzero(which == group) for group in range(which.max() + 1)]
+    return [np.flatnonzero(index == group) for group in range(index.max() + 1)]
 
 
 def members_left_out(groups, index, shrinkage):
@@ -259,15 +259,15 @@ def noticed(K, index, explained, coverage, coding, shrinkage=None):
     n_classes = core.check_integer(index.max() + 1, "the number of classes", 3)
     others = members_of(index, len(index))
     (scores,) = scores_by_rule(K, index, others, ["residual"], coding, shrinkage)
-    told = np.empty(len(index))
+    p_any = np.empty(len(index))
     for c in range(n_classes):
         mine = index == c
-        told[mine] = p_values(
+        p_any[mine] = p_values(
             np.delete(explained[~mine], c, axis=1),
             index[~mine],
             np.delete(scores[mine], c, axis=1),
         ).known
-    return float(np.mean(told <= level_of(coverage)))
+    return float(np.mean(p_any <= level_of(coverage)))
 
 
 def temperature(K, index, rule, coding, shrinkage=None):

@@ -237,18 +237,18 @@ def discriminative_atoms(
     weights = weights[used]
     if init is None:
         init = _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng)
-    atoms, of_atom = _check_first_atoms(init, classes)
+    atoms, atom_index = _check_first_atoms(init, classes)
     X, atoms = core.same_dimension(X, atoms, ("X", "init"))
     weights, exponent = learn.in_units(weights)
     problem = _Problem(
-        X, index, weights, of_atom, _members(of_atom, len(classes)), ridge, beta
+        X, index, weights, atom_index, _members(atom_index, len(classes)), ridge, beta
     )
     if beta is None:
         problem = problem._replace(beta=_typical_beta(problem, atoms))
     atoms, costs, stopped = _lower_the_cost(problem, atoms, n_iter, tol)
     return Discriminative(
         atoms,
-        classes[of_atom],
+        classes[atom_index],
         np.ldexp(costs, exponent),
         beta=problem.beta,
         ridge=ridge,
@@ -349,7 +349,7 @@ def _moved(place, step):
     return (turned - np.matmul(turned, excess) / 2).astype(D.dtype)
 
 
-class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge beta")):
+class _Problem(namedtuple("_Problem", "X index weights atom_index members ridge beta")):
     """What stays the same.
 
     Samples, their classes and weights, the class of each atom, the atoms of each class,
@@ -374,7 +374,7 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
             )
             losses, g = self._losses(p - explained, tile)
             cost += self.weights[tile] @ losses
-            pull = self.weights[tile, None] * g[:, self.of_atom] * codes  # (t, N)
+            pull = self.weights[tile, None] * g[:, self.atom_index] * codes  # (t, N)
             products *= pull[:, None, :, None]
             image += rows.T @ products.reshape(-1, N * q)
             shared += pull.T @ codes
@@ -399,12 +399,12 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
 
     def _subtract_coded(self, image, columns, shared, mine, q):
         """image_j -= sum_l shared[j, l] D_l^ D_j, for j and l in a class."""
-        these = (mine[:, None] * q + np.arange(q)).ravel()
-        part = columns[:, these]  # (d, m q)
+        places = (mine[:, None] * q + np.arange(q)).ravel()
+        part = columns[:, places]  # (d, m q)
         weights = np.repeat(
             np.repeat(shared[np.ix_(mine, mine)].T, q, axis=0), q, axis=1
         )
-        image[:, these] -= part @ (weights * (part.T @ part)).astype(part.dtype)
+        image[:, places] -= part @ (weights * (part.T @ part)).astype(part.dtype)
 
 
 def _tangents(atoms, image, size):
@@ -441,9 +441,9 @@ def _typical_beta(problem, atoms):
 # ------------------------------------------------------------ ridge codes of each class
 
 
-def _members(of_atom, n_classes):
+def _members(atom_index, n_classes):
     """The atoms of each class."""
-    return [np.flatnonzero(of_atom == c) for c in range(n_classes)]
+    return [np.flatnonzero(atom_index == c) for c in range(n_classes)]
 
 
 def _ridge_factors(K_dd, members, ridge):
@@ -489,12 +489,12 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
 def _check_first_atoms(init, classes):
     """Atoms (N, d, q) and the class of each, among all the classes."""
     try:
-        given, labels = init
+        first, labels = init
     except (TypeError, ValueError):
         raise ValueError(
             f"init must be None or a pair (atoms, labels), got {type(init).__name__}"
         ) from None
-    atoms = np.array(core.check_dictionary(given, "init"))
+    atoms = np.array(core.check_dictionary(first, "init"))
     named, index = core.check_labels(labels, len(atoms))
     if set(named) != set(classes):
         raise ValueError(

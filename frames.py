@@ -440,17 +440,21 @@ def _video_shape(path):
     av = shared.import_extra("av", "videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
-            found = [
-                (one.frames or None, one.codec_context.height, one.codec_context.width)
-                for one in container.streams.video
+            shapes = [
+                (
+                    stream.frames or None,
+                    stream.codec_context.height,
+                    stream.codec_context.width,
+                )
+                for stream in container.streams.video
             ]
     except (EOFError, ValueError) as error:  # FFmpeg's are among them
         raise ValueError(f"{path}: not a video, or cut short") from error
-    if not found:
+    if not shapes:
         raise ValueError(f"{path}: not a video, or cut short: no video stream")
-    if 0 in found[0]:
+    if 0 in shapes[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    return found[0]
+    return shapes[0]
 
 
 def _video_frames(path, grey):
@@ -734,15 +738,15 @@ def _table_of(path, file, columns, texts, gaps):
     number = functools.partial(_number, decimal="." if between == "," else ",")
     names, has_header = _names_of(peeked[0][1], number)
     peeked = peeked[has_header:]
-    of_texts = _places_of(path, texts, names)
+    text_places = _places_of(path, texts, names)
     dropped = []
     if columns is None:
-        firsts = _first_entries(peeked, names, number, of_texts)
+        firsts = _first_entries(peeked, names, number, text_places)
         chosen = [j for j, entry in firsts.items() if not isinstance(entry, str)]
         dropped = [(names[j], firsts[j]) for j in firsts if j not in chosen]
     else:
         chosen = _places_of(path, columns, names)
-        both = [names[j] for j in chosen if j in of_texts]
+        both = [names[j] for j in chosen if j in text_places]
         if both:
             raise ValueError(
                 f"{path}: column {both[0]} must not be a number and a text, as a label, "
@@ -752,7 +756,7 @@ def _table_of(path, file, columns, texts, gaps):
         raise ValueError(
             f"{path}: must hold a column of numbers, got the columns {', '.join(names)}"
         )
-    found = [[] for _ in of_texts]
+    cells_of_text = [[] for _ in text_places]
 
     def cells():
         for line, row in itertools.chain(peeked, rows):
@@ -761,7 +765,7 @@ def _table_of(path, file, columns, texts, gaps):
                     f"{path}: line {line} must have as many columns as the first, "
                     f"{len(names)}, got {len(row)}"
                 )
-            for text, j in zip(found, of_texts):
+            for text, j in zip(cells_of_text, text_places):
                 text.append(row[j].strip())
             for j in chosen:
                 value = number(row[j])
@@ -776,7 +780,7 @@ def _table_of(path, file, columns, texts, gaps):
     if not len(numbers):
         raise ValueError(f"{path}: holds no row below its first line")
     taken = [names[j] if names.count(names[j]) == 1 else str(j + 1) for j in chosen]
-    return Table(numbers, taken, [*map(np.array, found)], dropped)
+    return Table(numbers, taken, [*map(np.array, cells_of_text)], dropped)
 
 
 def _names_of(cells, number):

@@ -13,6 +13,10 @@ only inner products. These also take weighted subspaces X^ = sum_k w_k u_k u_k^T
 ||w||_2 = 1. The array then holds the columns sqrt(w_k) u_k; all formulas stay as they
 are, and <X^, X^> = 1 (subspaces.weighted).
 
+Every public function, here and in every module, checks its arguments. What it cannot
+take is a ValueError or TypeError that names the argument, the rule and the value;
+docstrings tell of other errors, and of warnings. Equations are the paper's (Eq. 14).
+
     inner product  <X^, D^> = ||X^T D||_F^2, <X^, X^> = p           projection_kernel
     distance       ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q  chordal_distance
     closest point  Proj(S) = the p leading eigenvectors of S        proj
@@ -148,7 +152,7 @@ def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
     The result has shape (..., min(p, q)) and lies in [0, pi/2]. theta =
     arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy
-    at 0 and at pi/2, in radians. Leading axes broadcast.
+    at 0 and at pi/2, in radians. Leading axes broadcast. Source: Eq. 2.
 
     >>> import numpy as np
     >>> from grassmann_sc import principal_angles
@@ -177,7 +181,7 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
 
     For p = q it is sqrt(2) ||sin theta||, theta being the principal angles. It is
     sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y to avoid
-    cancellation. Without Y, within X. Source: the paper's chordal metric.
+    cancellation. Without Y, within X. Source: Eq. 12 and 13.
 
     >>> import numpy as np
     >>> from grassmann_sc import chordal_distance
@@ -227,8 +231,8 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
     """The rank-p projector closest to S (..., d, d), as a basis (..., d, p).
 
     The eigenvectors of the p algebraically largest eigenvalues of the symmetric S,
-    which may be indefinite (the paper's theorem on the closest point). A warning if
-    eigenvalues p and p + 1 tie: the point is not unique, one of them is returned.
+    which may be indefinite (Theorem 2). A warning if eigenvalues p and p + 1 tie: the
+    point is not unique, one of them is returned.
 
     >>> import numpy as np
     >>> from grassmann_sc import proj
@@ -247,9 +251,9 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
 def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     """The Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2, X being (n, d, p).
 
-    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative
-    weights too. No d x d matrix is formed when d is large. A warning if the mean is not
-    unique; ValueError if all weights are zero.
+    Proj(sum_i w_i X_i^), the paper's Theorem 1; it holds for negative weights too. No d
+    x d matrix is formed when d is large. A warning if the mean is not unique;
+    ValueError if all weights are zero.
 
     See also intrinsic.karcher_mean, the mean of geodesic distances.
 
@@ -284,8 +288,7 @@ def projection_kernel(
     X has shape (n, d, p), D (N, d, q). Each entry is at most min(p, q), of weighted
     subspaces at most 1. Without D, the symmetric (n, n) Gram matrix of X. each_p:
     (min(p, q), n, N) instead, of bases; K[k - 1] is the kernel of the bases cut to
-    their first k columns, all from one product. Source: the paper's definition of
-    K(X, D) and K(D).
+    their first k columns, all from one product. Source: K(X, D) and K(D) of Eq. 15.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel
@@ -338,9 +341,9 @@ def gsc(
 ) -> Coded:
     """Grassmann sparse coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
-    A code y minimises ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1. The codes are those of
-    sparse_codes on projection_kernel(X, D); details are there. Queries pass in tiles:
-    with sparse_output=True memory beyond input and output does not grow with n.
+    A code y minimises ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 (Eq. 14). The codes are
+    those of sparse_codes on projection_kernel(X, D); details are there. Queries pass in
+    tiles: with sparse_output=True memory beyond input and output does not grow with n.
 
     lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
     lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, the least
@@ -393,8 +396,8 @@ def sparse_codes(
 
     K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2,
     a number or (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y
-    + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's alpha), the paper's Gram
-    form of sparse coding; K_dd may be singular. lam = 0 gives the least-squares code of
+    + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's alpha), the paper's Eq.
+    15; K_dd may be singular. lam = 0 gives the least-squares code of
     least norm, unless positive. An array of lam (L,) gives a path of codes (L, n, N),
     each solved from the one before. lam_scale="max": each query's lambda is lam times
     its own lam_max, so that one lam in [0, 1] suits any data.
@@ -411,8 +414,8 @@ def sparse_codes(
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
     are in a named tuple (codes, gap, n_iter): gap is the largest of the three numbers,
-    times norm2. Errors: ValueError
-    or TypeError that names the argument.
+    times norm2, of the code in float64, before it is rounded to float32 where that is
+    the type. ValueError or TypeError that names the argument.
 
     >>> import numpy as np
     >>> from grassmann_sc import sparse_codes
@@ -451,8 +454,8 @@ def glc(
     """Grassmann locality-constrained coding: codes (n, N) of X over atoms D.
 
     X has shape (n, d, p), D (N, d, q). min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1
-    over each query's n_neighbors nearest atoms: locality_codes on the projection
-    kernel; queries pass in tiles, as in gsc.
+    over each query's n_neighbors nearest atoms (Eq. 18): locality_codes on the
+    projection kernel; queries pass in tiles, as in gsc.
 
     n_neighbors: in 1..N, the nonzeros of a code at most.
     reg: >= 0, the ridge relative to trace(G), for neighbours that are nearly dependent
@@ -482,7 +485,7 @@ def locality_codes(
 
     They minimise ||X^ - sum_j y_j B_j^||_F^2 under 1^T y = 1. With the matrix G_ij =
     <X^ - B_i^, X^ - B_j^> and the vector 1 of ones they solve (G + reg trace(G) I) y =
-    1, scaled to sum 1: the paper's locality-constrained coding, regularised so that
+    1, scaled to sum 1: the paper's Eq. 19 and 20, regularised so that
     linearly dependent neighbours are allowed. reg defaults to 1e-10, for float32 to
     1e-5; the ridge is never below the rounding error of G. Nearest is by chordal
     distance. If several atoms have exactly equal inner products, the first ones are
@@ -593,10 +596,10 @@ def class_residuals(
 
     codes (n, N) are dense or sparse, labels (N,) are those of the atoms; the Gram
     matrices and norm2 are as in sparse_codes. This is the paper's class-specific
-    residual error, for reports. Labels come from class_scores: where inner products are
-    far below norm2, rounding makes all residuals equal, and a class without an atom in
-    the code has norm2. Classes are sorted where they can be, else in order of first
-    appearance.
+    residual error (Eq. 21), for reports. Labels come from class_scores: where inner
+    products are far below norm2, rounding makes all residuals equal, and a class
+    without an atom in the code has norm2. Classes are sorted where they can be, else in
+    order of first appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals

@@ -309,9 +309,9 @@ def _squared_distances(frames):
     pairs = np.triu_indices(len(frames), 1)
     apart = frames - frames[0]
     G = apart @ apart.T
-    of_frame = G.diagonal()
-    square = (of_frame[:, None] + of_frame - 2 * G)[pairs]
-    if not len(square) or np.median(square) > CLOSE * of_frame.max():
+    squares = G.diagonal()
+    square = (squares[:, None] + squares - 2 * G)[pairs]
+    if not len(square) or np.median(square) > CLOSE * squares.max():
         return square
     from scipy.spatial.distance import pdist  # slow to import, and to compute
 
@@ -418,10 +418,10 @@ def _bases_of_sets(sets, kernel, p):
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
     block = shared.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
-    found = [one for some in core.run_blocks(solve, len(sets), block) for one in some]
+    pairs = [pair for some in core.run_blocks(solve, len(sets), block) for pair in some]
     if p is None:
-        p = min((A.shape[1] for A, _ in found), default=1)
-    return [A[:, :p] for A, _ in found], sum(tie for _, tie in found)
+        p = min((A.shape[1] for A, _ in pairs), default=1)
+    return [A[:, :p] for A, _ in pairs], sum(tie for _, tie in pairs)
 
 
 def _coefficients_of_set(kernel, sets, i, p):
@@ -577,10 +577,10 @@ def kernel_grams(
     grams: list = [None] * len(kernels)
     for some in alike.values():
         theirs = [A[k] for k in some]
-        found = _grams_of_sets(
+        grams = _grams_of_sets(
             [kernels[k] for k in some], X, theirs, X, theirs, each_p=each_p
         )
-        for k, K in zip(some, found):
+        for k, K in zip(some, grams):
             grams[k] = _within_range(K, f"bases[{k}]")
     return grams
 
@@ -1077,18 +1077,23 @@ def _spread(kernel, Z, n, rng):
     """n of the frames Z (m, d) by k-means++ in feature space."""
     packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
 
-    def one(c):
+    def packed_frame(c):
         return _Packed(packed.rows[c : c + 1], packed.squares[c : c + 1])
 
     # k(z, z)
-    own = np.array([_tile_values(kernel, one(c), one(c))[0, 0] for c in range(len(Z))])
+    own = np.array(
+        [
+            _tile_values(kernel, packed_frame(c), packed_frame(c))[0, 0]
+            for c in range(len(Z))
+        ]
+    )
     chosen = [int(rng.integers(len(Z)))]
     square = np.full(len(Z), np.inf)
     free = np.ones(len(Z))
     while len(chosen) < n:
         c = chosen[-1]
         free[c] = 0
-        values = _tile_values(kernel, packed, one(c))[:, 0]
+        values = _tile_values(kernel, packed, packed_frame(c))[:, 0]
         square = np.minimum(square, np.maximum(own + own[c] - 2 * values, 0))
         weight = free * np.where(square > 1e-12 * own.max(), square, 0)
         weight = weight if weight.any() else free

@@ -595,25 +595,25 @@ def class_dictionaries(
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X), "y", "samples")
     weights = check_weights(sample_weight, len(X))
-    asked: Any = (
+    counts: Any = (
         atoms_per_class
         if hasattr(atoms_per_class, "keys")
         else dict.fromkeys(classes, atoms_per_class)
     )
     for label in classes:
-        if label not in asked:
+        if label not in counts:
             raise ValueError(
                 "atoms_per_class must have an entry for each class of y, got none for "
                 f"{label}"
             )
     counts = [
-        core.check_integer(asked[label], "atoms_per_class", 1) for label in classes
+        core.check_integer(counts[label], "atoms_per_class", 1) for label in classes
     ]
-    found = {}
+    dictionaries = {}
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
-            found[c] = _finished(
+            dictionaries[c] = _finished(
                 gdl(
                     X[mine],
                     min(count, len(mine)),
@@ -623,11 +623,13 @@ def class_dictionaries(
                     **options,
                 )
             )
-    sizes = [len(learned.atoms) for learned in found.values()]
-    atoms = np.concatenate([learned.atoms for learned in found.values()])
-    lams = [learned.lam for learned in found.values() if learned.lam is not None]
+    sizes = [len(learned.atoms) for learned in dictionaries.values()]
+    atoms = np.concatenate([learned.atoms for learned in dictionaries.values()])
+    lams = [learned.lam for learned in dictionaries.values() if learned.lam is not None]
     median = float(np.median(lams)) if lams else None
-    return LabelledAtoms(atoms, classes[np.repeat(list(found), sizes)], lam=median)
+    return LabelledAtoms(
+        atoms, classes[np.repeat(list(dictionaries), sizes)], lam=median
+    )
 
 
 # ------------------------------------------------------------------ update of the atoms
@@ -1042,20 +1044,20 @@ def _settle(Q, images, counts, among, V):
 
 
 @jit
-def largest_part(M, w, known, rank, seed, limit):
+def largest_part(M, w, n_old, rank, seed, limit):
     """The eigenpairs largest in modulus of S = M^T diag(w) M, as rows and sizes.
 
     About rank of them, or all. M has shape (m, d), m > rank. Rayleigh-Ritz on S times
-    the first known rows, eigenvectors of before, and a few combinations of all.
+    the first n_old rows, eigenvectors of before, and a few combinations of all.
     """
     m, d = M.shape
     count = min(m, rank + rank // 4 + 1)
     start = np.empty((count, d), M.dtype)
-    known = min(known, rank)
-    _put(start, M[:known])
+    n_old = min(n_old, rank)
+    _put(start, M[:n_old])
     _put(
-        start[known:],
-        _multiply(_noise(count - known, m, seed).astype(M.dtype), M, limit),
+        start[n_old:],
+        _multiply(_noise(count - n_old, m, seed).astype(M.dtype), M, limit),
     )
     image = np.zeros_like(start)
     _add_image(M, w, start, image, limit)

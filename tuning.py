@@ -29,14 +29,12 @@ __all__ = [
     "local_predictions",
     "nearest_predictions",
     "alike",
-    "vote",
 ]
 
 # in standard errors of the difference: candidates within ALIKE count as equal; one that
 # is behind by SURE is given up
 ALIKE = 0.5
 SURE = 2.5
-TIED = 1e-12  # differences below this share are rounding errors
 
 # of class_scores: those worth trying, the usual one first
 RULES_OF_CODES = {
@@ -61,9 +59,9 @@ class Gram:
     def __init__(self, K: np.ndarray) -> None:
         self.K = K
 
-    def parts(self, train, asked):
-        """K_dd of the sets to learn from, and K_xd of those asked with them."""
-        return self.K[np.ix_(train, train)], self.K[np.ix_(asked, train)]
+    def parts(self, train, tested):
+        """K_dd of the sets to learn from, and K_xd of those tested with them."""
+        return self.K[np.ix_(train, train)], self.K[np.ix_(tested, train)]
 
 
 class Absent:
@@ -72,7 +70,7 @@ class Absent:
     def __init__(self, why: str) -> None:
         self.why = why
 
-    def parts(self, train, asked):
+    def parts(self, train, tested):
         raise ValueError(self.why)
 
 
@@ -81,13 +79,13 @@ class Search:
 
     y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets, none twice
     in a fold; sets in no fold are not used. predict(K_dd, K_xd, y) takes the Gram
-    matrix of the sets to learn from, that of the sets asked with these, and the labels
+    matrix of the sets to learn from, that of the sets tested with them, and the labels
     of the former; it gives {parameters: labels}, parameters being a tuple of (name,
     value), as sparse_predictions(...) does. Several functions in a sequence count as
     one that gives all their answers.
 
     What was computed for one choice serves the next, so that one name must always mean
-    the same candidate. known: that of another Search with the same y and folds, to
+    the same candidate. computed: that of another Search with the same y and folds, to
     share what both compute. left_out: {name: why} of the candidates that a fold could
     not have.
 
@@ -100,7 +98,7 @@ class Search:
     >>> choice.score
     1.0
     >>> both = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
-    >>> search = tuning.Search(np.arange(12) % 4, folds, both, search.known)
+    >>> search = tuning.Search(np.arange(12) % 4, folds, both, search.computed)
     >>> choice = search.choose({("linear", 3): projection_kernel(X)})
     >>> [parameters for _, parameters in choice.shares]
     [(), (('n_neighbors', 2), ('rule', 'sum'))]
@@ -111,7 +109,7 @@ class Search:
         y: core.Labels,
         folds: Iterable[tuple[ArrayLike, ArrayLike]],
         predict: Callable | Sequence[Callable],
-        known: dict | None = None,
+        computed: dict | None = None,
     ) -> None:
         several = predict if np.iterable(predict) else []
         self.predicts = [predict] if callable(predict) else [*several]
@@ -120,15 +118,17 @@ class Search:
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
                 f"functions, got {predict!r}"
             )
-        if not isinstance(known, (dict, type(None))):
-            raise TypeError(f"known must be that of another Search, got {known!r}")
+        if not isinstance(computed, (dict, type(None))):
+            raise TypeError(
+                f"computed must be that of another Search, got {computed!r}"
+            )
         classes, index = core.check_labels(y, None, "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
             folds, len(self.y), name="folds", parts=("fit", "validate")
         )
         # {(predict, name, fold): {parameters: which answers are right (n_validate,)}}
-        self.known = {} if known is None else known
+        self.computed = {} if computed is None else computed
         self.left_out: dict = {}
 
     def choose(
@@ -148,9 +148,9 @@ class Search:
 
         A name may have any number of parts, of which p is the last: candidates are
         neighbours in p if all other parts are equal. In place of K a candidate may be
-        any object with a method parts(train, asked), which gives what predict takes
+        any object with a method parts(train, tested), which gives what predict takes
         before y: all that is needed to learn from the sets train and to ask about the
-        sets asked, both indices. Gram(K) is such a candidate.
+        sets tested, both indices. Gram(K) is such a candidate.
 
         A candidate is left out, as if it had not been among grams, if its parts or
         predict raise ValueError, as for a p beyond the rank of a set. ValueError if
@@ -171,8 +171,8 @@ class Search:
         end = math.inf
         if seconds is not None:
             end = time.perf_counter() + core.check_number(seconds, "seconds", least=0)
-        found = None
-        while found is None:
+        choice = None
+        while choice is None:
             names = [name for name in grams if name not in self.left_out]
             if not names:
                 name = next(iter(grams))
@@ -180,24 +180,24 @@ class Search:
                     f"grams must hold a matrix that every fold can have, got "
                     f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}"
                 )
-            found = self._race(names, candidates, end)
+            choice = self._race(names, candidates, end)
         return self._best(
             names,
             {name: self.left_out[name] for name in grams if name in self.left_out},
-            *found,
+            *choice,
         )
 
-    def answers(self, candidate: Any, train: ArrayLike, asked: ArrayLike) -> dict:
-        """{parameters: labels} of the sets asked, by what is learned from others.
+    def answers(self, candidate: Any, train: ArrayLike, tested: ArrayLike) -> dict:
+        """{parameters: labels} of the sets tested, by what is learned from others.
 
         candidate: K (n, n), or an object with a method parts, as in choose; train,
-        asked: indices of sets.
+        tested: indices of sets.
         """
         (split,) = check_splits(
-            [(train, asked)],
+            [(train, tested)],
             len(self.y),
-            name="train, asked",
-            parts=("train", "asked"),
+            name="train, tested",
+            parts=("train", "tested"),
         )
         parts = self._candidate(candidate, "candidate").parts(*split)
         return {
@@ -207,13 +207,13 @@ class Search:
         }
 
     def right(self, name: Any) -> dict:
-        """{parameters: (n_asked,)}: which answers of a candidate were right.
+        """{parameters: (n_tested,)}: which answers of a candidate were right.
 
         Of all folds on which it was tried, one after another; {} if there is none.
         """
         if not isinstance(name, Hashable):
             raise TypeError(f"name must be hashable, as in grams, got {name!r:.60}")
-        n_folds = self._n_known(name)
+        n_folds = self._n_evaluated(name)
         return self._right(name, n_folds) if n_folds else {}
 
     def _right(self, name, n_folds):
@@ -222,7 +222,7 @@ class Search:
             {
                 what: right
                 for predict in self.predicts
-                for what, right in self.known[predict, name, f].items()
+                for what, right in self.computed[predict, name, f].items()
             }
             for f in range(n_folds)
         ]
@@ -230,10 +230,10 @@ class Search:
             what: np.concatenate([right[what] for right in folds]) for what in folds[0]
         }
 
-    def _n_known(self, name):
+    def _n_evaluated(self, name):
         """The number of folds of which all answers of a candidate were computed."""
         n = 0
-        while all((predict, name, n) in self.known for predict in self.predicts):
+        while all((predict, name, n) in self.computed for predict in self.predicts):
             n += 1
         return n
 
@@ -254,7 +254,7 @@ class Search:
         """
         n_tried = 0
         for f in range(len(self.folds)):
-            unknown = [name for name in names if self._n_known(name) <= f]
+            unknown = [name for name in names if self._n_evaluated(name) <= f]
             if f > 0 and unknown and time.perf_counter() > end:
                 break
             done = []
@@ -274,12 +274,14 @@ class Search:
 
     def _evaluate(self, name, candidate, f):
         missing = [
-            predict for predict in self.predicts if (predict, name, f) not in self.known
+            predict
+            for predict in self.predicts
+            if (predict, name, f) not in self.computed
         ]
         fit, validate = self.folds[f]
         parts = candidate.parts(fit, validate) if missing else ()
         for predict in missing:
-            self.known[predict, name, f] = {
+            self.computed[predict, name, f] = {
                 what: np.asarray(labels) == self.y[validate]
                 for what, labels in predict(*parts, self.y[fit]).items()
             }
@@ -287,15 +289,15 @@ class Search:
     def _shares(self, name, n_folds):
         """{parameters: (n_seen,)}: the share of right answers of each set seen."""
         _, place, counts = np.unique(
-            self._asked(n_folds), return_inverse=True, return_counts=True
+            self._tested(n_folds), return_inverse=True, return_counts=True
         )
         return {
             what: np.bincount(place, right) / counts
             for what, right in self._right(name, n_folds).items()
         }
 
-    def _asked(self, n_folds):
-        """The sets asked in the first folds, one fold after another."""
+    def _tested(self, n_folds):
+        """The sets tested in the first folds, one fold after another."""
         return np.concatenate([validate for _, validate in self.folds[:n_folds]])
 
     def _still_in(self, names, n_folds):
@@ -305,7 +307,7 @@ class Search:
             for name in names
         }
         leader = max(best.values(), key=np.sum)
-        to_come = len(np.unique(self._asked(len(self.folds)))) - len(leader)
+        to_come = len(np.unique(self._tested(len(self.folds)))) - len(leader)
         return [
             name
             for name, mine in best.items()
@@ -323,7 +325,7 @@ class Search:
         mean = {
             (name, what): share.mean()
             for name in tried
-            if (n_seen := min(n_folds, self._n_known(name)))
+            if (n_seen := min(n_folds, self._n_evaluated(name)))
             for what, share in self._shares(name, n_seen).items()
         }
         merits = _merits(mean)
@@ -339,13 +341,13 @@ class Search:
         other = _robust(shares, merits)
         if _is_better(shares[other], shares[best]):
             best = other
-        of_all = np.full((len(shares), len(self.y)), np.nan)
-        of_all[:, np.unique(self._asked(n_folds))] = list(shares.values())
+        padded = np.full((len(shares), len(self.y)), np.nan)
+        padded[:, np.unique(self._tested(n_folds))] = list(shares.values())
         return Choice(
             *best,
             float(shares[best].mean()),
             n_tried,
-            dict(zip(shares, of_all)),
+            dict(zip(shares, padded)),
             left_out,
         )
 
@@ -480,9 +482,9 @@ def _merits(mean):
             lines.setdefault(line, []).append(candidate)
     near = {candidate: [own, own] for candidate, own in mean.items()}
     for line in lines.values():
-        for one, other in pairwise(line):
-            near[one].append(mean[other])
-            near[other].append(mean[one])
+        for left, right in pairwise(line):
+            near[left].append(mean[right])
+            near[right].append(mean[left])
     return {
         candidate: (round(np.mean(near[candidate]), 9), round(own, 9))
         for candidate, own in mean.items()
@@ -520,66 +522,23 @@ def alike(shares: Mapping[Any, np.ndarray], within: float = 1) -> list:
         raise ValueError(
             f"shares must be a dict of at least one candidate, got {shares!r}"
         )
-    known = core.real_array(list(shares.values()), "shares")
-    if known.ndim != 2:
+    rows = core.real_array(list(shares.values()), "shares")
+    if rows.ndim != 2:
         raise ValueError(
-            f"shares must have one shape (n,) for all candidates, got {known.shape[1:]}"
+            f"shares must have one shape (n,) for all candidates, got {rows.shape[1:]}"
         )
-    asked = ~np.isnan(known).any(axis=0)
-    if not asked.any():
+    common = ~np.isnan(rows).any(axis=0)
+    if not common.any():
         raise ValueError(
             "shares must have a set that all candidates were asked, got none"
         )
-    known = dict(zip(shares, known[:, asked]))
-    order = sorted(known, key=lambda candidate: -known[candidate].mean())
+    rows = dict(zip(shares, rows[:, common]))
+    order = sorted(rows, key=lambda candidate: -rows[candidate].mean())
     return [
         candidate
         for candidate in order
-        if not _is_better(known[order[0]], known[candidate], within)
+        if not _is_better(rows[order[0]], rows[candidate], within)
     ]
-
-
-def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """The label that most of the voters name for each query, (n,).
-
-    labels (n_voters, n); weights (n_voters,) of the voters, >= 0, None for equal ones.
-    Of labels with equally many votes, the one that the earliest voter names.
-
-    >>> from grassmann_sc import tuning
-    >>> voters = [["ape", "bee"], ["cat", "ape"], ["cat", "cow"]]  # three, of two queries
-    >>> tuning.vote(voters).tolist()
-    ['cat', 'bee']
-    >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
-    ['ape', 'bee']
-    """
-    try:
-        labels = np.asanyarray(labels)  # masked ones are refused as labels
-    except ValueError:
-        raise ValueError(
-            "labels must have one length for all voters, got several"
-        ) from None
-    if labels.ndim != 2 or labels.size == 0:
-        raise ValueError(
-            f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
-        )
-    weights = core.finite_array(
-        np.ones(len(labels)) if weights is None else weights, "weights"
-    )
-    if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
-        raise ValueError(
-            f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
-            f"{weights}"
-        )
-    labels = labels[weights > 0]
-    weights = weights[weights > 0] / weights.max()  # their sum may overflow
-    classes, index = core.check_labels(labels.ravel(), labels.size)
-    index = index.reshape(labels.shape)
-    queries = np.arange(labels.shape[1])
-    votes = np.stack([weights @ (index == c) for c in range(len(classes))])
-    # sums of the same weights in another order differ by rounding
-    most = votes.max(axis=0) - TIED * weights.sum()
-    first = (votes[index, queries] >= most).argmax(axis=0)
-    return classes[index[first, queries]]
 
 
 def dimensions(p_max: int, most: int = 8) -> list[int]:

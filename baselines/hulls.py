@@ -72,7 +72,7 @@ def affine_hull_distances(
     rules = check_hull_rules(dimension, share)
     checked = _check_pair_of_sets(sets, sets2)
     kernel = check_kernel(kernel, checked[-1])
-    hulls = [affine_hulls(one, rules, kernel) for one in checked]
+    hulls = [affine_hulls(listed, rules, kernel) for listed in checked]
     distances, meet = affine_distances(hulls[0], hulls[-1], kernel)
     _warn_meeting(
         meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls"
@@ -91,14 +91,17 @@ def affine_hulls(sets, rules, kernel):
     """Hulls of checked sets, for affine_distances."""
     frames = [] if kernel is None else _frames_of_kernel(sets)
     hulls, own = zip(
-        *(_hull_of(one, i, rules, kernel) for i, one in enumerate(frames or sets))
+        *(
+            _hull_of(frames_of_set, i, rules, kernel)
+            for i, frames_of_set in enumerate(frames or sets)
+        )
     )
     return Hulls(
         np.concatenate(hulls) if kernel is None else list(hulls),
-        _starts_of([len(one) for one in hulls]),
+        _starts_of([len(hull) for hull in hulls]),
         np.concatenate(own),
         frames,
-        [len(one) for one in frames or hulls],
+        [len(side) for side in frames or hulls],
         _rounding_of(sets, kernel),
         shared.float_type(*sets),
     )
@@ -187,8 +190,10 @@ def _hull_dimension(variances, rules, i, n_frames):
     """k, of descending positive variances, by the rules (dimension, share)."""
     dimension, share = rules
     if dimension is None:
-        held = np.cumsum(variances) / max(variances.sum(), 1e-300)
-        return min(len(held), int(np.searchsorted(held, share * (1 - 1e-14))) + 1)
+        variance = np.cumsum(variances) / max(variances.sum(), 1e-300)
+        return min(
+            len(variance), int(np.searchsorted(variance, share * (1 - 1e-14))) + 1
+        )
     if dimension > len(variances):
         raise ValueError(
             f"dimension must be below the number of independent frames of each set, "
@@ -249,9 +254,9 @@ def _affine_tile(products, rows, columns, vectors, most, start, stop, out):
                     w.x[a] = row_own[top + a] - C[a, m]
                 for b in range(m):
                     w.y[b] = C[k, b] - column_own[left + b]
-                held, _ = _project(w, C, k, m, 1e-8)
+                projected, _ = _project(w, C, k, m, 1e-8)
                 scale = row_own[top + k] + column_own[left + m]
-                square = scale - 2 * C[k, m] - held
+                square = scale - 2 * C[k, m] - projected
                 least = KERNEL_MEETS * np.sqrt(scale)
             else:
                 for c in range(len(rest)):
@@ -274,9 +279,9 @@ def _square_of_rest(w, U, W, C, k, m, rest, scale):
             w.x[a] = core.dot(U[a], rest, len(rest))
         for b in range(m):
             w.y[b] = core.dot(W[b], rest, len(rest))
-        held, pivot = _project(w, C, k, m, 1e-13)
-        if turn == 0 and scale - held >= 1e-4 * scale and pivot >= 1e-6:
-            return scale - held
+        projected, pivot = _project(w, C, k, m, 1e-13)
+        if turn == 0 and scale - projected >= 1e-4 * scale and pivot >= 1e-6:
+            return scale - projected
         for a in range(k):
             core.axpy(-w.x[a], U[a], rest, len(rest))
         for b in range(m):
@@ -293,7 +298,7 @@ def _project(w, C, k, m, tol):
     W within the span of U and of those before them, to tol, squared sines, are left
     out.
     """
-    held = core.dot(w.x, w.x, k)
+    projected = core.dot(w.x, w.x, k)
     rank = 0
     pivot = 1.0
     for b in range(m):
@@ -313,11 +318,11 @@ def _project(w, C, k, m, tol):
     core.cholesky_solve(w.L, w.z, rank)
     for r in range(rank):
         b = w.support[r]
-        held += w.y[b] * w.z[r]
+        projected += w.y[b] * w.z[r]
         w.y[b] = w.z[r]
         for a in range(k):
             w.x[a] -= C[a, b] * w.z[r]
-    return held, pivot
+    return projected, pivot
 
 
 # ------------------------------------------------------------------------- convex hulls
@@ -369,10 +374,12 @@ def convex_hull_distances(
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     checked = _check_pair_of_sets(sets, sets2)
     kernel = check_kernel(kernel, checked[-1])
-    hulls = [convex_hulls(one, bound, kernel) for one in checked]
-    found, meet = convex_distances(hulls[0], hulls[-1], (bound, tol, max_iter), kernel)
+    hulls = [convex_hulls(listed, bound, kernel) for listed in checked]
+    results, meet = convex_distances(
+        hulls[0], hulls[-1], (bound, tol, max_iter), kernel
+    )
     _warn_meeting(meet, sets2 is None, "convex", "lower bound, or take another kernel")
-    return found if return_info else found.distances
+    return results if return_info else results.distances
 
 
 # Frames of all sets as rows, of each from its centre (of a kernel as they are, no
@@ -382,7 +389,7 @@ Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding dtyp
 
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
-    lengths = np.array([len(one) for one in sets])
+    lengths = np.array([len(frames_of_set) for frames_of_set in sets])
     small = np.flatnonzero(lengths * bound < 1 - 1e-9)
     if len(small):
         raise ValueError(
@@ -414,7 +421,7 @@ def convex_distances(rows, columns, rules, kernel):
     n_full = int(1 / bound + 1e-9)
     left = 1 - n_full * bound
     shares = np.array([bound] * n_full + [left] * (left > 1e-9))
-    found = np.zeros((4, len(rows.rounding), len(columns.rounding)))
+    results = np.zeros((4, len(rows.rounding), len(columns.rounding)))
     for i, j in _tiles_of_sets(rows, columns):
         frames = [
             hulls.frames[_span(hulls.starts, part)]
@@ -425,8 +432,11 @@ def convex_distances(rows, columns, rules, kernel):
         )
         K = _inner_products(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [
-            _polytope_side(hulls, part, one, kernel, by_grams)
-            for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))
+            _polytope_side(hulls, part, side_frames, kernel, by_grams)
+            for hulls, part, side_frames in (
+                (rows, i, frames[0]),
+                (columns, j, frames[1]),
+            )
         ]
         skip = i.start - j.start if symmetric else -len(rows.rounding)
         tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
@@ -445,10 +455,10 @@ def convex_distances(rows, columns, rules, kernel):
             i.stop - i.start,
             1,
         )
-        found[:, i, j] = tile
+        results[:, i, j] = tile
     if symmetric:
-        found += found.swapaxes(1, 2)
-    distances, gap, n_iter, late = found
+        results += results.swapaxes(1, 2)
+    distances, gap, n_iter, late = results
     if late.any():
         count = np.count_nonzero(late) // (2 if symmetric else 1)
         core.warn(
@@ -471,8 +481,8 @@ def _polytope_side(hulls, part, frames, kernel, by_grams):
     if by_grams:
         grams = np.empty((len(frames), max(hulls.lengths[part])))
         for rows in map(slice, starts, starts[1:]):
-            one = frames[rows]
-            grams[rows, : len(one)] = _inner_products(one, one, kernel)
+            own = frames[rows]
+            grams[rows, : len(own)] = _inner_products(own, own, kernel)
     return read_only(
         starts,
         grams,
@@ -558,15 +568,15 @@ def _starts_of(lengths):
 
 def _frames_of_kernel(sets):
     """The sets in float64, none too large for its kernel matrix."""
-    for i, one in enumerate(sets):
-        q = len(one)
+    for i, rows in enumerate(sets):
+        q = len(rows)
         if q > MOST_FRAMES:
             raise ValueError(
                 f"sets must have at most {MOST_FRAMES} frames with a kernel, got {q} "
                 f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
                 "fewer frames, or kernel=None"
             )
-    return [one.astype(np.float64, copy=False) for one in sets]
+    return [rows.astype(np.float64, copy=False) for rows in sets]
 
 
 def _tiles_of_sets(rows, columns):
@@ -620,7 +630,7 @@ _Corral = namedtuple("_Corral", "toward g picks shares columns Q L support y ste
 
 
 @core.jit(long=True)
-def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
+def _fill_rows(K, rows, columns, n, search, skip, start, stop, out):
     """Write results (4, t, s) of t polytopes with s others, for rows start..stop-1.
 
     They are distances, gaps, numbers of iterations, and whether tol was missed. K has
@@ -646,7 +656,7 @@ def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
     )
     for i in range(start, stop):
         mine = slice(row_starts[i], row_starts[i + 1])
-        for j in range(max(0, i + skip + 1), found.shape[2]):
+        for j in range(max(0, i + skip + 1), out.shape[2]):
             other = slice(column_starts[j], column_starts[j + 1])
             pair = _Pair(
                 row_grams[mine],
@@ -657,7 +667,7 @@ def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
                 row_centres[i] - column_centres[j],
                 row_rounding[i] + column_rounding[j],
             )
-            ends = found[:, i, j]
+            ends = out[:, i, j]
             ends[0], ends[1], ends[2], ends[3] = _nearest_point(w, pair, tol, max_iter)
 
 
@@ -780,10 +790,10 @@ def _fill_from_frames(column, picks, shares, pair):
     d = len(pair.offset)
     vertex = pair.offset.copy()
     for s in range(len(shares)):
-        one = pair.A[picks[0, s]]
+        vertices = pair.A[picks[0, s]]
         other = pair.B[picks[1, s] - q]
         for c in range(d):
-            vertex[c] += shares[s] * (one[c] - other[c])
+            vertex[c] += shares[s] * (vertices[c] - other[c])
     for a in range(n):
         column[a] = core.dot(vertex, pair.A[a] if a < q else pair.B[a - q], d)
     column[n] = core.dot(vertex, pair.offset, d)

@@ -261,10 +261,10 @@ def intrinsic_codes(
                 len(C),
                 16,
             )
-            found = [np.concatenate(part) for part in zip(*parts)]
+            results = [np.concatenate(part) for part in zip(*parts)]
         else:
-            found = _least_squares_of_tile(C, x, atoms, pairs)
-        codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
+            results = _least_squares_of_tile(C, x, atoms, pairs)
+        codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = results
         n_right += np.sum(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     variants.warn_late("intrinsic", late, gap, max_iter)
@@ -303,10 +303,10 @@ def _affine_least_squares(G):
     """The least-norm minimiser y of y^T G y with sum_j y_j = 1, and its gap."""
     values, vectors = np.linalg.eigh((G + G.T) / 2)
     null = values <= 1e-13 * len(G) * values[-1]
-    ones = vectors.sum(axis=0)  # of the eigenvectors
-    share = ones[null] @ ones[null]  # squared norm of 1 projected on the null space
+    sums = vectors.sum(axis=0)  # of the eigenvectors
+    share = sums[null] @ sums[null]  # squared norm of 1 projected on the null space
     kept = null if share > 1e-12 * len(G) else ~null
-    y = vectors[:, kept] @ (ones / np.where(null, 1, values))[kept]
+    y = vectors[:, kept] @ (sums / np.where(null, 1, values))[kept]
     y /= y.sum()
     g = G @ y
     return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
@@ -504,21 +504,21 @@ def _alternated(X, samples, atoms, code, update, n_iter, tol):
     and the losses with these. A sample whose new code is worse keeps the old. Unused
     atoms are replaced by samples (n, d, p).
     """
-    losses, *held = code(atoms, None)
+    losses, *notes = code(atoms, None)
     costs = [losses.sum()]
     while len(costs) // 2 < n_iter:
-        atoms, losses = update(atoms, *held)
+        atoms, losses = update(atoms, *notes)
         costs.append(losses.sum())
-        idle, worst = learn.idle_and_worst(held[0].any(axis=0), X, losses)
+        idle, worst = learn.idle_and_worst(notes[0].any(axis=0), X, losses)
         atoms[idle] = samples[worst]
-        after, *new = code(atoms, held[0])
+        after, *new = code(atoms, notes[0])
         better = after <= losses
-        for old, one in zip(held, new):
-            old[better] = one[better]
+        for old, later in zip(notes, new):
+            old[better] = later[better]
         costs.append(np.where(better, after, losses).sum())
         if costs[-3] - costs[-1] <= tol * costs[-3]:
             break
-    return atoms, held[0], np.array(costs)
+    return atoms, notes[0], np.array(costs)
 
 
 def _clipped(H, bound):

@@ -566,11 +566,11 @@ class _Statistics:
         shared = (used.T @ codes).toarray()
         self.shared = self.shared + shared
         self.new += np.trace(shared)
-        N, held, d = self.rows.shape
+        N, n_rows, d = self.rows.shape
         n, _, p = X.shape
         samples = learn.copied_rows(X)
         # with all codes, at the full rate of BLAS, where many are not 0
-        if self.matrices.size and used.nnz * p > N * max(held, n / 2):
+        if self.matrices.size and used.nnz * p > N * max(n_rows, n / 2):
             self._add_products(samples, used.toarray())
             return
 
@@ -724,13 +724,13 @@ STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
 _Place = namedtuple("_Place", "epoch batch n_done seed", defaults=[0, 0, 0, None])
 
 
-def _appended(held, samples, numbers):
+def _appended(waiting, samples, numbers):
     """(samples, numbers) behind those held, or None; all samples of the type of these."""
-    if held is None:
+    if waiting is None:
         return samples, numbers
     return (
-        shared.joined([_as_type(held[0], samples.dtype), samples]),
-        np.concatenate([held[1], numbers]),
+        shared.joined([_as_type(waiting[0], samples.dtype), samples]),
+        np.concatenate([waiting[1], numbers]),
     )
 
 

@@ -420,6 +420,22 @@ def test_ranges_of_clips_span_those_of_each():
     assert (np.ptp(each, axis=0) > 0).any(axis=(0, 1)).all()
 
 
+def test_one_exponent_all_over_has_a_range_and_levels():
+    """The gradient of a ramp is 1: its range would be of no width."""
+    ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
+    ranges = textures.exponent_ranges([ramp], radii=(1, 2))
+    assert (ranges[:, 1, 0] < ranges[:, 1, 1]).all()
+    assert textures.fractal_spectrum(ramp, ranges, radii=(1, 2))[:, 1].max() > 0
+
+
+def test_more_levels_than_an_integer_has_bits_are_refused():
+    edges = np.broadcast_to(np.linspace(0, 5, 64), (4, 5, 64))
+    with pytest.raises(
+        ValueError, match="the levels of ranges must be in 1..62, got 63"
+    ):
+        textures.fractal_spectrum(CLIP, edges, radii=SMALL)
+
+
 @pytest.mark.parametrize("span, level", [([0.0, 1.0], -1), ([4.0, 5.0], 0)])
 def test_exponents_beyond_the_range_belong_to_the_first_or_last_level(span, level):
     # of gradient 1

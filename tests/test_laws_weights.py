@@ -19,7 +19,6 @@ from grassmann_sc import (
     intrinsic,
     kernels,
     learn,
-    tuning,
 )
 from grassmann_sc.large import streams
 from grassmann_sc.strategies import bases
@@ -33,7 +32,7 @@ BATCH = np.repeat([0, 1, 2], [4, 12, 12])
 
 
 def problem(seed):
-    """Samples, sets, labels, votes and codes, and weights, some of them 0."""
+    """Samples, sets, labels and codes, and weights, some of them 0."""
     rng = np.random.default_rng(seed)
     m = SimpleNamespace(weights=np.r_[FIRST, rng.integers(0, 4, N - len(FIRST))])
     # absent: one alone uses an atom, the others use none
@@ -50,7 +49,6 @@ def problem(seed):
     m.sets = rng.standard_normal((N, 3, 5))
     m.labels = np.array(["ape", "bee"])[np.arange(N) % 2]
     m.labels[far] = "cat"
-    m.votes = rng.choice(["ape", "bee", "cat"], (N, 200))
     m.batch = BATCH
     m.codes = rng.standard_normal((N, 4)) * (rng.random((N, 4)) < 0.6)
     return m
@@ -138,7 +136,6 @@ LAWS = {
     "intrinsic.karcher_mean": [
         (("near",), lambda X, w: [hat(intrinsic.karcher_mean(X, w))])
     ],
-    "tuning.vote": [(("votes",), lambda votes, w: [tuning.vote(votes, w) == "ape"])],
     "learn.gdl": [
         (("X",), part(learned_by_gdl, lam=0.2)),
         (("X",), part(learned_by_gdl, n_neighbors=2)),

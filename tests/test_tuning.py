@@ -1,7 +1,5 @@
 """Choice by cross-validation: what is best is found, and luck is not mistaken for it."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,8 +121,8 @@ def test_local_codes_do_not_turn_over_in_the_refit():
     """A fold trains on one clip a class, where both rules agree; the refit on two."""
     K, y, train = clips_of_twenty_classes()
     assert np.median(K[y[:, None] != y]) < 1e-6 * K[0, 0]
-    known = np.flatnonzero(train)
-    folds = [(known[::2], known[1::2]), (known[1::2], known[::2])]
+    computed = np.flatnonzero(train)
+    folds = [(computed[::2], computed[1::2]), (computed[1::2], computed[::2])]
     test = K[np.ix_(~train, train)]
     rates = {}
     for rules in (tuning.RULES_OF_CODES["local"], ["residual"]):
@@ -173,16 +171,16 @@ def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
 
 def test_shares_of_repeated_folds_are_shares():
     """A set asked twice counts once: its share of right answers is a mean."""
-    asked = np.zeros(60, int)
+    tested = np.zeros(60, int)
     table = {(("lam", 0.1),): right(0.7)}
 
     def predict(K_dd, K_xd, y):
         queries = np.rint(K_xd[:, 0]).astype(int)
-        known = answers([table])(K_dd, K_xd, y)
+        computed = answers([table])(K_dd, K_xd, y)
         (lam,) = table
-        once = known[lam]
-        again = np.where(asked[queries] == 1, -1, once)  # wrong at the second time
-        asked[queries] += 1
+        once = computed[lam]
+        again = np.where(tested[queries] == 1, -1, once)  # wrong at the second time
+        tested[queries] += 1
         return {lam: again}
 
     folds = FOLDS + FOLDS[:2] + FOLDS[:1]
@@ -225,7 +223,7 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     predicts = answers(table), answers(table)
     search = tuning.Search(LABELS, FOLDS, predicts[0])
     search.choose(both)  # the second function was asked nothing yet
-    several = tuning.Search(LABELS, FOLDS, predicts, search.known)
+    several = tuning.Search(LABELS, FOLDS, predicts, search.computed)
     assert several.choose(both, seconds=0)[:4] == choice[:4]
 
 
@@ -234,24 +232,24 @@ def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
     both = grams([("linear", 1), ("linear", 2)])
     predict = answers(table)
     search = tuning.Search(LABELS, FOLDS, predict)
-    known = search.choose(both)
-    assert search.choose(both, seconds=0)[:4] == known[:4]
-    other = tuning.Search(LABELS, FOLDS, [predict], search.known)
-    assert other.choose(both, seconds=0)[:4] == known[:4]
+    computed = search.choose(both)
+    assert search.choose(both, seconds=0)[:4] == computed[:4]
+    other = tuning.Search(LABELS, FOLDS, [predict], search.computed)
+    assert other.choose(both, seconds=0)[:4] == computed[:4]
 
 
 def test_a_second_choice_takes_what_the_first_computed():
-    asked = []
+    tested = []
 
     def predict(K_dd, K_xd, y):
-        asked.append((K_xd[0, 0] // 1000, K_xd[0, 0] % 1000))
+        tested.append((K_xd[0, 0] // 1000, K_xd[0, 0] % 1000))
         return answers([{(): right(0.5)}, {(): right(0.9)}])(K_dd, K_xd, y)
 
     search = tuning.Search(LABELS, FOLDS, predict)
     both = grams([("linear", 1), ("linear", 2)])
     search.choose({("linear", 1): both["linear", 1]})
     search.choose(both)
-    assert len(asked) == len(set(asked)) > len(FOLDS)
+    assert len(tested) == len(set(tested)) > len(FOLDS)
 
 
 @pytest.mark.parametrize("family", ["sparse", "local", "nearest"])
@@ -259,31 +257,33 @@ def test_predictions_are_those_of_the_functions(family):
     X = clusters(np.random.default_rng(0), 40, 12, 2, 4)
     y = np.array(list("abcd"))[np.arange(40) % 4]
     K = core.projection_kernel(X)
-    known = K[:30, :30]
-    asked = K[30:, :30]
+    computed = K[:30, :30]
+    tested = K[30:, :30]
     norm2 = np.full(10, 2.0)
     if family == "nearest":
-        found = tuning.nearest_predictions(known, asked, y[:30])
-        assert found[()].tolist() == y[:30][asked.argmax(axis=1)].tolist()
+        found = tuning.nearest_predictions(computed, tested, y[:30])
+        assert found[()].tolist() == y[:30][tested.argmax(axis=1)].tolist()
         return
     if family == "sparse":
         found = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(
-            known, asked, y[:30]
+            computed, tested, y[:30]
         )
         name = "lam"
         values = 0.1, 0.3
     else:
-        found = tuning.local_predictions([3, 99], core.RULES)(known, asked, y[:30])
+        found = tuning.local_predictions([3, 99], core.RULES)(computed, tested, y[:30])
         name = "n_neighbors"
         values = 3, 99
     for value in values:
         if family == "sparse":
-            codes = core.sparse_codes(known, asked, value, norm2=norm2, lam_scale="max")
+            codes = core.sparse_codes(
+                computed, tested, value, norm2=norm2, lam_scale="max"
+            )
         else:
-            codes = core.locality_codes(known, asked, min(value, 30), norm2=norm2)
+            codes = core.locality_codes(computed, tested, min(value, 30), norm2=norm2)
         for rule in core.RULES:
             scores, classes = core.class_scores(
-                codes, known, asked, y[:30], norm2=norm2, rule=rule
+                codes, computed, tested, y[:30], norm2=norm2, rule=rule
             )
             assert (
                 found[(name, value), ("rule", rule)] == classes[scores.argmax(axis=1)]
@@ -374,9 +374,9 @@ def test_a_search_is_cross_validation_in_a_plain_loop(seed, n):
     grams = {("linear", p): explicit_gram(X[..., :p], X[..., :p]) for p in (1, 2, 3)}
     choice = tuning.Search(y, folds, tuning.nearest_predictions).choose(grams)
     right = np.empty(n)
-    for fit, asked in folds:
-        nearest = fit[grams[choice.gram][np.ix_(asked, fit)].argmax(axis=1)]
-        right[asked] = y[nearest] == y[asked]
+    for fit, tested in folds:
+        nearest = fit[grams[choice.gram][np.ix_(tested, fit)].argmax(axis=1)]
+        right[tested] = y[nearest] == y[tested]
     assert choice.score == pytest.approx(right.mean(), rel=TIGHT)
     assert np.array_equal(choice.shares[choice.gram, choice.parameters], right)
 
@@ -442,37 +442,6 @@ def test_a_choice_tells_the_shares_of_those_still_in():
     assert all(
         (share == truth[()]).all() for share, truth in zip(shares.values(), table)
     )
-
-
-def test_most_voters_name_the_label_and_the_first_decides_a_tie():
-    labels = [list("aabc"), list("babb"), list("bbcc"), list("cbda")]
-    assert tuning.vote(labels).tolist() == list("babc")
-    assert tuning.vote(labels[:1]).tolist() == list("aabc")
-
-
-LABEL = st.sampled_from(["b", "a", "c", ""])
-VOTES = st.lists(st.lists(LABEL, min_size=4, max_size=4), min_size=1, max_size=6)
-
-
-@given(VOTES, seeds, st.sampled_from([1, 0.3, 1e-300, 3e307]))
-def test_votes_are_counted(labels, seed, factor):
-    counts = np.random.default_rng(seed).integers(0, 4, len(labels))
-    counts[0] += 1
-    repeated = np.repeat(labels, counts, axis=0)
-    winners = [Counter(column).most_common(1)[0][0] for column in repeated.T]
-    assert tuning.vote(repeated).tolist() == winners
-    assert tuning.vote(labels, factor * counts).tolist() == winners
-
-
-def test_votes_are_weighed():
-    labels = [list("ab"), list("bb"), list("ba")]
-    assert tuning.vote(labels, [3, 1, 1]).tolist() == list("ab")
-    assert tuning.vote(labels, [0.5, 0.5, 0.5]).tolist() == tuning.vote(labels).tolist()
-    tied = [["a"], ["b"], ["b"], ["a"]]  # 0.1 + 0.2 + 0.3 is not 0.6
-    assert tuning.vote([*tied, ["b"], ["b"]], [0.6, 0.1, 0.2, 0, 0.3, 0]).tolist() == [
-        "a"
-    ]
-    assert tuning.vote(tied, [0, 1, 0, 0]).tolist() == ["b"]
 
 
 @pytest.mark.parametrize("fails", [0, 2, 4])
@@ -543,16 +512,16 @@ def test_several_functions_are_one_search_and_compute_nothing_twice():
         return predict
 
     predicts = [counted(table) for table in families]
-    known = {}
+    computed = {}
     for predict in predicts:
-        tuning.Search(LABELS, FOLDS, predict, known).choose(grams(names))
-    several = tuning.Search(LABELS, FOLDS, predicts, known).choose(grams(names))
+        tuning.Search(LABELS, FOLDS, predict, computed).choose(grams(names))
+    several = tuning.Search(LABELS, FOLDS, predicts, computed).choose(grams(names))
     all_of_them = [{**one, **other} for one, other in zip(*families)]
     one = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
     assert several[:4] == one[:4]
     assert all((several.shares[key] == one.shares[key]).all() for key in one.shares)
-    tuning.Search(LABELS, FOLDS, predicts, known).choose(grams(names))
-    assert len(calls) == len(known)
+    tuning.Search(LABELS, FOLDS, predicts, computed).choose(grams(names))
+    assert len(calls) == len(computed)
 
 
 class Rows:
@@ -561,8 +530,8 @@ class Rows:
     def __init__(self, sets):
         self.sets = sets
 
-    def parts(self, train, asked):
-        return self.sets[train], self.sets[asked]
+    def parts(self, train, tested):
+        return self.sets[train], self.sets[tested]
 
 
 def test_any_object_with_parts_is_a_candidate():
@@ -577,8 +546,8 @@ def test_any_object_with_parts_is_a_candidate():
         ("hog", "rows", 3): tuning.Absent("no such rank"),
     }
 
-    def predict(known, queries, y):
-        means = np.stack([known[y == c].mean(axis=0) for c in range(3)])
+    def predict(computed, queries, y):
+        means = np.stack([computed[y == c].mean(axis=0) for c in range(3)])
         distances = np.linalg.norm(queries[:, None] - means, axis=2)
         return {(): distances.argmin(axis=1)}
 
@@ -634,18 +603,6 @@ def nothing(K_dd, K_xd, y):
             r"splits: train0 must hold integers \(k,\), at least one, got int64 \(1, 1\)",
         ),
         (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
-        (lambda: tuning.vote(["a"], [1, 2]), "labels must have shape"),
-        (
-            lambda: tuning.vote([["a"], ["b"]], [1, -1]),
-            r"weights must be 2 numbers >= 0, .* got",
-        ),
-        (
-            lambda: tuning.vote([["a"], ["b"]], [0, 0]),
-            "weights must be 2 numbers >= 0, .* all 0",
-        ),
-        (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\), both >= 1"),
-        (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
-        (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
         (
             lambda: tuning.local_predictions([]),
             "n_neighbors must be a list of numbers, at least one",
@@ -689,19 +646,19 @@ def test_rules_and_neighbours_are_lists(values):
 
 
 @pytest.mark.parametrize(
-    "candidate, train, asked, named",
+    "candidate, train, tested, named",
     [
         ([[1, 2], [3]], [0], [1], "candidate"),
         (np.eye(2), [0], [1], "candidate"),
         (np.full((len(LABELS),) * 2, 1j), [0], [1], "candidate"),
         (np.full((len(LABELS),) * 2, "a"), [0], [1], "candidate"),
-        (np.eye(len(LABELS)), [0], np.ma.array([1, 2], mask=[0, 1]), "asked"),
+        (np.eye(len(LABELS)), [0], np.ma.array([1, 2], mask=[0, 1]), "tested"),
         (np.eye(len(LABELS)), [], [1], "train"),
-        (np.eye(len(LABELS)), [0], [0], "asked"),
-        (np.eye(len(LABELS)), [0], [len(LABELS)], "asked"),
+        (np.eye(len(LABELS)), [0], [0], "tested"),
+        (np.eye(len(LABELS)), [0], [len(LABELS)], "tested"),
     ],
 )
-def test_answers_name_what_is_wrong(candidate, train, asked, named):
+def test_answers_name_what_is_wrong(candidate, train, tested, named):
     search = tuning.Search(LABELS, FOLDS, tuning.nearest_predictions)
     with pytest.raises((TypeError, ValueError), match=named):
-        search.answers(candidate, train, asked)
+        search.answers(candidate, train, tested)
