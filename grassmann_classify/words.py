@@ -70,9 +70,7 @@ def one_line(program):
     except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
         sys.exit(printable(f"{program}: {str(error) or type(error).__name__}"))
     except KeyboardInterrupt:
-        sys.exit(
-            f"{program}: stopped; the next run starts from the subspaces that were built"
-        )
+        sys.exit(f"{program}: stopped")
 
 
 def meant(word, words):

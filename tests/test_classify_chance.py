@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from grassmann_classify.clips import Collection
+from grassmann_classify.evaluation import best_so_far
 from grassmann_classify.rows import front, of_units, within_chance
 from grassmann_classify.tables import (
     Comparison,
@@ -157,6 +158,16 @@ def test_nothing_is_in_front_where_every_row_failed():
     found = compared(failed, pairs, collection_of(label))
     assert (found.first, found.as_good, found.difference) == (None, [], None)
     assert conclusion(found, 4, "clip") == ["No row has an answer for every test part."]
+
+
+def test_the_best_so_far_is_that_of_the_highest_mean_and_no_row_that_failed():
+    splits = {"gSC": [70, 80], "GDA": [90, 50], "DCC": [100, None]}
+    results = {
+        name: [{"accuracy": share, "failed": share is None} for share in shares]
+        for name, shares in splits.items()
+    }
+    assert best_so_far(results) == "best so far gSC, 75.0 %"
+    assert best_so_far({"DCC": results["DCC"]}) == "no row has an answer"
 
 
 ROWS = "gSC gLC MSM DCC GDA PM".split()
