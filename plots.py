@@ -484,7 +484,7 @@ def plot_timeline(
         ncols=-(-len(order) // LEGEND_ROWS),
     )
     ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
-    ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}")
+    ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}", ylabel="recording")
     ax.tick_params(axis="y", length=0, labelsize=FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax

@@ -157,7 +157,7 @@ def answer(settings, paths, out, model, new):
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     report.text(*words_of_noticed(model, settings.coverage))
     right = f"{100 * model.score:.1f} % right in cross-validation"
-    words = [f"{model.method} answers; {right}"]
+    words = [f"{model.method}: {right}"]
     if answers.spans is None:
         doubts = [row[1] == UNLIKE or bool(row[3]) for row in table.rows]
         words += words_of(table, "clip", doubts)
@@ -198,7 +198,7 @@ def table_of(model, answers, records):
         row.append("any class" if every else "; ".join(others))
         rows.append([*row, model.names[own[0][0]] if own else ""])
     columns = ["clip", "answer", answers.measure, "also possible"]
-    return Table([*columns, "nearest labelled clip"], rows)
+    return Table([*columns, "nearest"], rows)
 
 
 def words_of(table, what, doubts):
@@ -215,8 +215,9 @@ def words_of(table, what, doubts):
     words = []
     if len(rows) > MOST:
         counts = Counter(row[1] for row in rows)
-        for label in sorted(counts, key=shared.natural_order):
-            words.append(f"  {label}: {plural(counts[label], what)}")
+        labels = sorted(counts, key=shared.natural_order)
+        each = ", ".join(f"{label} {counts[label]}" for label in labels)
+        words.append(f"{plural(len(rows), what)}: {each}")
         rows = [row for row, doubt in zip(rows, doubts) if doubt]
     used = [k for k in range(len(columns)) if any(row[k] != "" for row in rows)]
     first, *shown = [[row[k] for k in used] for row in [columns, *rows]]

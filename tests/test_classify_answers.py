@@ -456,7 +456,7 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
         )
         assert f"of clips of an unknown class {100 * noticed:.0f} % (measured" in page
         first_line, _, *lines = printed.splitlines()
-        right = f"gSC answers; {100 * model.score:.1f} % right in cross-validation"
+        right = f"gSC: {100 * model.score:.1f} % right in cross-validation"
         assert first_line == right and len(lines) == len(rows) == 13
         cells = page_cells(page, names)
         for row, words, name, line, label, because in zip(

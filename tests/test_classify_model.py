@@ -695,7 +695,7 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     )
     printed = capsys.readouterr()
     first_line, columns, *lines = printed.out.splitlines()
-    assert re.fullmatch(r".* answers; [\d.]+ % right in cross-validation", first_line)
+    assert re.fullmatch(r".*: [\d.]+ % right in cross-validation", first_line)
     assert columns.split()[:2] == ["clip", "answer"] and len(lines) == 3
     assert [line.split()[1] for line in lines] == ["run", "run", "walk"]
     assert [row["clip"] for row in first] == [

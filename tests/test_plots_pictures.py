@@ -40,6 +40,11 @@ DRAW = {  # each picture on ordinary data
         [[(np.eye(4), "a"), None, (np.eye(5), "b\nc")]] * 3, note="d", **kw
     ),
     "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
+    "timeline": lambda **kw: plots.plot_timeline(
+        [("r", 0, 4, "a"), ("r", 4, 6, None), ("s", 1, 3, "b")],
+        [("r", 0, 5, "a")],
+        **kw,
+    ),
     "named pair": lambda **kw: plots.plot_angles_pair(
         X[0], X[1], names=("a", "b"), **kw
     ),
@@ -663,3 +668,29 @@ def test_classes_with_numbers_are_in_the_order_of_readers():
 def test_axes_of_atoms_have_whole_numbers(N):
     ax = plots.plot_codes(np.ones((12, N)), CLASSES)
     assert all(value == int(value) for value in ax.get_xticks())
+
+
+def test_a_timeline_has_a_bar_a_recording_the_truth_above_and_hatches_what_is_unlike():
+    answers = [("r", 0, 4, "a"), ("r", 4, 6, "odd"), ("s", 1, 3, "b")]
+    ax = plots.plot_timeline(answers, [("r", 0, 5, "a")], unlike="odd", unit="rows")
+    bars = [(c.get_paths()[0].get_extents(), c) for c in ax.collections]
+    boxes = [(box.x0, box.x1) for box, _ in bars]
+    assert boxes == [(0, 4), (4, 6), (1, 3), (0, 5)]
+    first, odd, second, truth = bars
+    assert truth[0].y1 < first[0].y0 == odd[0].y0 and first[0].y1 < second[0].y0
+    assert ax.yaxis_inverted() and ax.get_xlabel() == "time in rows"
+    looks = [tuple(c.get_facecolor()[0]) for _, c in bars]
+    assert looks[0] == looks[3] != looks[2] and odd[1].get_hatch() == "////"
+    assert not first[1].get_hatch()
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == ["a", "b", "odd"]
+    assert {text.get_text() for text in ax.get_yticklabels()} == {"r", "s", "truth"}
+    with pytest.raises(ValueError, match="stretches must hold at least one, got none"):
+        plots.plot_timeline([])
+
+
+def test_classes_beyond_the_colours_have_patterns():
+    labels = [f"{i}" for i in range(9)]
+    ax = plots.plot_timeline([("r", i, i + 1, label) for i, label in enumerate(labels)])
+    looks = [(tuple(c.get_facecolor()[0]), c.get_hatch()) for c in ax.collections]
+    assert len({*looks}) == 9 and looks[7][0] == looks[0][0]
