@@ -2656,12 +2656,14 @@ if not TYPE_CHECKING:  # a checker would take any name for one of them
 
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
-        full = f"{__name__}.{name}"
         if name not in ("baselines", "large", *MODULES):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if not importlib.util.find_spec(full):  # the same by "from": no AttributeError
-            raise ModuleNotFoundError(f"{full} must be copied beside {__file__}")
-        return importlib.import_module(full)
+        if not importlib.util.find_spec(f"{__name__}.{name}"):
+            # the same by "from": no AttributeError
+            raise ModuleNotFoundError(
+                f"{__name__}.{name} must be copied beside {__file__}"
+            )
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 def __dir__():

@@ -299,12 +299,14 @@ def compared(results, pairs, collection):
     """
     label = collection.label
     tested = np.concatenate([test for _, test in pairs])
-    for what, unit in (("group", collection.group), ("clip", collection.clip)):
-        unit = np.zeros(len(label)) if unit is None else unit
-        unit = np.unique(unit, return_inverse=True)[1]
-        n_units = len(np.unique(unit[tested]))
-        if n_units >= FEWEST:
-            break
+    unit = collection.clip
+    what = "clip"
+    group = collection.group
+    if group is not None and len(np.unique(group[tested])) >= FEWEST:
+        unit = group
+        what = "group"
+    unit = np.unique(unit, return_inverse=True)[1]
+    n_units = len(np.unique(unit[tested]))
     _, counts = np.unique(label[tested], return_counts=True)
     shares = {}
     for name, splits in results.items():
