@@ -474,7 +474,7 @@ def plot_timeline(
     width = LONGEST_NAME * CHAR_WIDTH
     order = [handles[label] for label in [*classes, unlike] if label in handles]
     for handle in order:
-        handle.set_label(_cut(handle.get_label(), width))
+        handle.set_label(_cut(handle.get_label(), 1.2 * width))
     ax.legend(
         handles=order,
         loc="upper left",

@@ -304,9 +304,15 @@ def test_borders_are_measured_to_the_nearest_of_the_same_two_answers():
     assert median_border(truth, truth, spans) == (0, 2)
     assert median_border(truth, of((0, 30, "a")), spans) == (30, 2)
     assert median_border(of((0, 30, "a")), answers, spans) == (None, 0)
+    # borders of another recording do not count
+    other = [s._replace(recording="q") for s in truth]
+    assert median_border(truth, of((0, 30, "a")) + other, spans) == (30, 2)
     # the nearer border of other answers does not count if there is one of the same
     answers = of((0, 6, "a"), (6, 9, "b"), (9, 9.9, "a"), (9.9, 30, "c"))
     assert median_border(truth[:2], answers, spans) == (4, 1)
+    truth = of((0, 10, "a"), (10, 20, "b"), (20, 30, "a"), (30, 40, "c"))
+    answers = of((0, 10, "a"), (10, 20, "b"), (20, 36, "a"), (36, 40, "c"))
+    assert median_border(truth, answers, spans) == (0, 3)
 
 
 def test_a_border_lies_where_the_second_begins_within_the_longest_window():
@@ -325,10 +331,10 @@ def test_a_score_counts_windows_by_their_middle_and_time_that_has_both():
         np.array([*"aaaab", *"bbbb", UNLIKE]),
     )
     rows = [values[np.arange(10) != 2] for values in rows]  # without a label
-    spans = np.array([(0, 2), (2, 4), (3, 5), (5, 8), (8, 10)], float)
-    answers = np.array(["a", "a", "b", "a", UNLIKE])
+    spans = np.array([(0, 2), (2, 4), (3, 5), (5, 8), (8, 10), (2, 3)], float)
+    answers = np.array(["a", "a", "b", "a", UNLIKE, "a"])  # the last: no truth
     stretches = of((0, 4, "a"), (4, 6, "b"), (6, 9, "a"))
-    score = score_of(rows, stretches, ["r"] * 5, spans, answers)
+    score = score_of(rows, stretches, ["r"] * 6, spans, answers)
     # middles 1, 3, 4, 6.5, 9: a, a, b, b, unlike
     assert score.n_windows == 5 and score.windows == pytest.approx(4 / 5)
     # 8 labelled seconds with an answer: a a a b b right, b b b not
@@ -369,6 +375,11 @@ def test_compare_measures_borders_of_test_sets(here):
     predicted[3:5] = "walk"  # the first border is off by two seconds, the other by none
     assert border_error(made, every, predicted) == 1
     assert border_error(made, every[:5], made.label[:5]) is None
+    assert border_error(made, every[:8], predicted[:8]) == 2
+    predicted[10] = "walk"
+    assert border_error(made, every[6:], predicted[6:]) == 1
+    # no border between answers that touch: as far off as all of them are long
+    assert border_error(made, every[[4, 5, 9, 10]], [*"aabb"]) == 7
     assert border_error(made._replace(spans=None), every, predicted) is None
 
 
