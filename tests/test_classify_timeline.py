@@ -523,6 +523,11 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
         row["clip"] for row in rows if not row["answer"] or ";" in row["possible"]
     ]
     assert [line.split()[0] for line in lines[2:]] == doubts and "strange.csv" in doubts
+    # of 24 labelled clips none rules out a class at 99.9 %
+    main(["predict", "new", "--data", "data", *asked, "--coverage", "0.999"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("any class" in line for line in lines) == 20 == len(lines) - 4
+    assert lines[-1] == "and 5 more"
     main(["predict", "new/strange.csv", "--data", "data", *asked])
     assert re.search(
         r"\nstrange.csv: unlike all classes; nearest \w+/\d.csv\n",
