@@ -577,10 +577,10 @@ def kernel_grams(
     grams: list = [None] * len(kernels)
     for some in alike.values():
         theirs = [A[k] for k in some]
-        grams = _grams_of_sets(
+        made = _grams_of_sets(
             [kernels[k] for k in some], X, theirs, X, theirs, each_p=each_p
         )
-        for k, K in zip(some, grams):
+        for k, K in zip(some, made):
             grams[k] = _within_range(K, f"bases[{k}]")
     return grams
 

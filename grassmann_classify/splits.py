@@ -14,6 +14,7 @@ from sklearn.model_selection import (
 )
 
 from grassmann_classify.words import (
+    FORMULA,
     clip_names,
     first_of,
     plural,
@@ -41,11 +42,16 @@ def read_rows(path):
             file.seek(0)
             between = next((mark for mark in ",;\t" if mark in first), ",")
             reader = csv.reader(file, delimiter=between)
-            rows = [(reader.line_num, row) for row in reader if row]
+            rows = [(reader.line_num, [*map(_as_meant, row)]) for row in reader if row]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
     (_, header), *rows = rows or [(1, [])]
     return header, rows
+
+
+def _as_meant(cell):
+    """A cell without the ' that tables.write_rows puts before what looks like a formula."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 # Splits by the names of clips. how: in words; pairs: [(the split in words, names that

@@ -50,6 +50,7 @@ def test_fitting_and_transforming_reads_each_set_once(monkeypatch):
     read = []
 
     def count(sets, *args, **options):
+        sets = [*sets]
         read.append(len(sets))
         return from_sets(sets, *args, **options)
 
