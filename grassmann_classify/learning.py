@@ -19,7 +19,7 @@ from grassmann_classify.model import (
     parameters_of,
     reader_of,
 )
-from grassmann_classify.rows import front, is_coding, of_units, within_chance
+from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
 from grassmann_classify.settings import READY_MADE, Recipe, Settings
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
@@ -132,7 +132,7 @@ def _row_that_answers(rows, failed, is_named, unit):
     """
     if not rows:
         raise ValueError(f"all rows failed: {failed}")
-    shares = of_units({name: row.shares for name, row in rows.items()}, unit)
+    shares = unit_shares({name: row.shares for name, row in rows.items()}, unit)
     if is_named:
         return rows[front(shares)]
     coding = {name: share for name, share in shares.items() if is_coding(name)}

@@ -137,16 +137,16 @@ def front(shares):
     return next(filter(is_coding, names), names[0])
 
 
-def of_units(shares, unit):
+def unit_shares(shares, unit):
     """Shares {row: (n_units,)} of units, as clips or groups, of those of n sets.
 
     unit (n,): the index of each set's. Sets that some row was not asked, which are NaN,
     count for no row.
     """
-    asked = ~np.isnan([*shares.values()]).any(axis=0)
-    n = max(1, asked.sum())
+    whole = ~np.isnan([*shares.values()]).any(axis=0)
+    n = max(1, whole.sum())
     return {
-        name: np.bincount(unit[asked], share[asked] / n, unit.max(initial=0) + 1)
+        name: np.bincount(unit[whole], share[whole] / n, unit.max(initial=0) + 1)
         for name, share in shares.items()
     }
 

@@ -5,7 +5,7 @@ import pytest
 
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import best_so_far
-from grassmann_classify.rows import front, of_units, within_chance
+from grassmann_classify.rows import front, unit_shares, within_chance
 from grassmann_classify.tables import (
     Comparison,
     compared,
@@ -111,7 +111,7 @@ def test_the_row_in_front_codes_where_one_that_codes_is_as_good():
 
 def test_sets_of_a_unit_are_summed_and_those_that_a_row_was_not_asked_left_out():
     shares = {"a": np.array([1, 0, 1, np.nan]), "b": np.array([1, 1, 0, 0.5])}
-    found = of_units(shares, np.array([0, 1, 1, 2]))
+    found = unit_shares(shares, np.array([0, 1, 1, 2]))
     assert found["a"] == pytest.approx([1 / 3, 1 / 3, 0])
     assert found["b"] == pytest.approx([1 / 3, 1 / 3, 0])
 
