@@ -136,8 +136,8 @@ def conclusion(comparison, n_clips, thing):
         lines.append(f"As good within chance: {words}{but}.")
     if comparison.difference:
         lines.append(
-            f"With {units} differences up to {comparison.difference:.1f} points cannot "
-            "be told from chance."
+            f"With {units} differences of these rows up to {comparison.difference:.1f} "
+            "points cannot be told from chance."
         )
     return lines
 

@@ -197,7 +197,7 @@ def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_to
             "With 5 groups no difference of rows can be told from chance."
         ]
         return
-    told = "With 30 groups differences up to 12.3 points cannot be told from chance."
+    told = "With 30 groups differences of these rows up to 12.3 points cannot be told from chance."
     assert others == [*lines, *[told] * (rows > 1)]
     none = conclusion(comparison._replace(difference=0.0), 60, "clip")
     assert none == [first, *lines]
