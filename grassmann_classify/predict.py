@@ -152,6 +152,8 @@ def answer(settings, paths, out, model, new):
     write_rows(out, "predictions.csv", header, rows)
     table = table_of(model, answers, records)
     report = Report(out, paths, paths.new, "answers to new clips")
+    what = "clip" if answers.spans is None else "window"
+    report.lead(f"{counts_of(table.rows, what)}.")
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     report.text(*words_of_noticed(model, settings.coverage))
@@ -198,6 +200,14 @@ def table_of(model, answers, records):
     return Table([*columns, "nearest"], rows)
 
 
+def counts_of(rows, what):
+    """How many rows of a Table of clips, or of others, have each answer, in words."""
+    counts = Counter(row[1] for row in rows)
+    labels = sorted(counts, key=shared.natural_order)
+    each = ", ".join(f"{label} {counts[label]}" for label in labels)
+    return f"{plural(len(rows), what)}: {each}"
+
+
 def words_of(table, what, doubts):
     """Lines on a Table of clips or stretches, whose second cells are the answers.
 
@@ -211,14 +221,12 @@ def words_of(table, what, doubts):
         return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
     words = []
     if len(rows) > MOST:
-        counts = Counter(row[1] for row in rows)
-        labels = sorted(counts, key=shared.natural_order)
-        each = ", ".join(f"{label} {counts[label]}" for label in labels)
-        words.append(f"{plural(len(rows), what)}: {each}")
+        words.append(counts_of(rows, what))
         rows = [row for row, doubt in zip(rows, doubts) if doubt]
     used = [k for k in range(len(columns)) if any(row[k] != "" for row in rows)]
     first, *shown = [[row[k] for k in used] for row in [columns, *rows]]
-    words += [Table(first, shown).text(MOST)] * bool(rows)
+    numbers = sum(k >= len(columns) - table.numbers for k in used)
+    words += [Table(first, shown, numbers=numbers).text(MOST)] * bool(rows)
     return words + [f"and {len(rows) - MOST} more"] * (len(rows) > MOST)
 
 
@@ -262,6 +270,6 @@ def timeline_of(report, model, new, answers, settings):
         span = [f"{time:.10g}" for time in span]
         rows.append([name, label, *span, "" if label == UNLIKE else probability, agree])
     columns = ["recording", "answer", f"from ({unit})", "to", answers.measure]
-    table = Table([*columns, "windows that agree"], rows, notes=notes)
+    table = Table([*columns, "windows that agree"], rows, notes=notes, numbers=4)
     report.table(table)
     return [*words_of(table, "stretch", [row[1] == UNLIKE for row in rows]), *notes]
