@@ -450,7 +450,15 @@ def plot_timeline(
     >>> answers = [("day.csv", 0, 40, "walk"), ("day.csv", 40, 65, None)]
     >>> ax = plots.plot_timeline(answers, [("day.csv", 0, 42, "walk")])
     """
-    recordings = dict.fromkeys(recording for recording, *_ in stretches)
+    for rows, name in ((stretches, "stretches"), (truth, "truth")):
+        shared.check_sequence(rows, name, "tuples (recording, start, end, label)")
+        for i, row in enumerate(rows):
+            if not isinstance(row, (tuple, list)) or len(row) != 4:
+                raise ValueError(
+                    f"{name}[{i}] must be (recording, start, end, label), got {row!r}"
+                )
+            core.real_array(row[1:3], f"{name}[{i}], start and end")
+    recordings = dict.fromkeys(str(recording) for recording, *_ in stretches)
     if not recordings:
         raise ValueError("stretches must hold at least one, got none")
     place = {name: k for k, name in enumerate(recordings)}
@@ -465,7 +473,8 @@ def plot_timeline(
     ticks = {}
     handles = {}
     for bars, low, height in ((stretches, 0, 0.5), (truth, -0.3, 0.26)):
-        for name, start, end, label in bars:
+        for recording, start, end, label in bars:
+            name = str(recording)
             if name in place:
                 y = place[name] + low
                 ax.broken_barh([(start, end - start)], (y, height), **looks[label])

@@ -312,6 +312,8 @@ def dcc(
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     reg = check_reg(reg)
     tol = core.check_number(tol, "tol", least=0)
+    if not isinstance(begun, (Begun, type(None))):
+        raise TypeError(f"begun must be that of dcc_begun, got {begun!r}")
     span, P, index, pairs, dtype = dcc_begun(X, labels) if begun is None else begun
     r = span.shape[1]
     m = core.check_integer(  # in p dimensions all correlations are 1

@@ -22,7 +22,7 @@ from oracles import booleans
 from problems import generators
 
 QUICK = "--recipe plain --no-kernels --p 1 --lam 0.1".split()
-ROWS = ["nearest", "gsc", "svm on the", "mean frame", "glc"]
+ROWS = ["nearest", "gsc", "subspaces", "mean frame", "glc"]
 MINE = ["files.txt", "results.json", "report.html", "photo.png", "codes.npz", "l.csv"]
 MINE += ["suspects.csv", "model.npz", "predictions.csv", "clusters.csv", "map.png"]
 PLACES = ["out", ".", "data", "data/a", "flat", "new", "out2", "data/out", "mine"]
