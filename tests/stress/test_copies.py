@@ -63,8 +63,9 @@ def needs(name):
     found = {name} - {CORE}
     for statement in ast.parse(modules()[name].read_bytes()).body:
         if isinstance(statement, ast.ImportFrom):
-            for one in statement.names:
-                inside = f"{statement.module}.{one.name}".removeprefix(f"{CORE}.")
+            own = statement.module.removeprefix(f"{CORE}.")
+            for inside in [own, *(f"{own}.{one.name}" for one in statement.names)]:
+                inside = inside.removeprefix(f"{CORE}.")
                 if inside in NAMES:
                     found |= needs(inside)
     return found
