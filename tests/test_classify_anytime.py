@@ -101,6 +101,10 @@ def test_processes_give_what_one_gives(tmp_path, capsys):
             assert np.array_equal(array, again[name])
 
 
+# several splits may be done at once, which one line says
+SOME = tuple(f"split {k} of 40" for k in range(4, 12))
+
+
 def run_until(path, out, jobs, until):
     """A run in a session of its own, and its lines on stderr until one begins so."""
     asked = ["compare", path, "--out", str(out), "--jobs", jobs, *ASKED]
@@ -125,7 +129,7 @@ def run_until(path, out, jobs, until):
 def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
     """As a terminal does, it reaches the processes of the team too; none is left."""
     out = tmp_path / "out"
-    process, before = run_until(file_of(tmp_path, 40), out, jobs, "split 4 of 40")
+    process, before = run_until(file_of(tmp_path, 40), out, jobs, SOME)
     os.killpg(process.pid, signal.SIGINT)
     printed, more = process.communicate(timeout=200)  # until all have closed the pipes
     assert process.returncode == 0, before + more
@@ -144,9 +148,7 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
 @pytest.mark.skipif(os.name != "posix", reason="it looks for processes in /proc")
 def test_a_process_that_dies_leaves_what_is_done(tmp_path):
     """In a sentence, with the table."""
-    process, before = run_until(
-        file_of(tmp_path, 40), tmp_path / "out", "2", "split 4 of 40"
-    )
+    process, before = run_until(file_of(tmp_path, 40), tmp_path / "out", "2", SOME)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     workers = [
         int(child)
