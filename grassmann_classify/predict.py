@@ -153,7 +153,7 @@ def answer(settings, paths, out, model, new):
     table = table_of(model, answers, records)
     report = Report(out, paths, paths.new, "answers to new clips")
     what = "clip" if answers.spans is None else "window"
-    report.lead(f"{counts_of(table.rows, what)}.")
+    report.lead(*[f"{counts_of(table.rows, what)}."] * bool(table.rows))
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     report.text(*words_of_noticed(model, settings.coverage))

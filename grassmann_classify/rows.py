@@ -29,6 +29,7 @@ from grassmann_sc import estimators, shared, tuning
 
 LEVEL = 0.05  # chance that of equally good rows any is not called as good
 DRAWS = 2000
+CLIPS_AT_ONCE = 1000  # whose signs are in memory
 FEWEST = 6  # clips, or groups, with which any difference is larger than chance
 ROUNDING = 1e-9  # means of the same shares in another order differ by less
 USUAL_P = 3  # of rows on subspaces of one dimension, where none is chosen
@@ -118,17 +119,21 @@ def within_chance(shares):
     the others compared again without them, until none is.
     """
     names = sorted(shares, key=lambda name: -round(shares[name].sum(), 9))
+    table = np.array([shares[name] for name in names])
+    rng = np.random.default_rng(0)
+    drawn = np.zeros((DRAWS, len(names)))
+    for at in range(0, table.shape[1], CLIPS_AT_ONCE):
+        part = table[:, at : at + CLIPS_AT_ONCE]
+        drawn += rng.choice([-1.0, 1.0], (DRAWS, part.shape[1])) @ part.T
+    behind = table[0].sum() - table.sum(axis=1)
+    n = len(names)
     while True:
-        table = np.array([shares[name] for name in names])
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (DRAWS, table.shape[1]))
-        drawn = signs @ table.T
-        ranges = drawn.max(axis=1) - drawn.min(axis=1)
+        ranges = np.ptp(drawn[:, :n], axis=1)
         difference = float(np.quantile(ranges, 1 - LEVEL, method="higher"))
-        behind = table[0].sum() - table.sum(axis=1)
-        near = [name for name, b in zip(names, behind) if b <= difference + ROUNDING]
-        if len(near) == len(names):
-            return difference, names
-        names = near
+        near = int(np.sum(behind[:n] <= difference + ROUNDING))
+        if near == n:
+            return difference, names[:n]
+        n = near
 
 
 def front(shares):

@@ -191,8 +191,8 @@ def median_border(truth, stretches, spans):
 def border_error(collection, test, predicted):
     """The median_border of the answers (n,) to the test sets (n,) of a Collection.
 
-    None without a border. In the unit of collection.spans; each window votes for its answer. Labelled windows
-    never cross a border: they are cut there.
+    None without a border. In the unit of collection.spans; each window votes for its
+    answer. Labelled windows never cross a border: they are cut there.
     """
     if collection.spans is None:
         return None
