@@ -31,8 +31,7 @@ def main(arguments=None, prog=None):
 
         recipe, settings, paths = split(options)
         check_methods(settings.methods, names_of_rows(settings))
-        sources = [*filter(None, (paths.data, paths.new, paths.more))]
-        with Results(paths.out, sources) as out:
+        with Results(paths.out) as out:
             getattr(module, options.name)(recipe, settings, paths, out)
 
 

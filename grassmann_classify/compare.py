@@ -16,7 +16,7 @@ from grassmann_classify.page import (
     plot_accuracies,
     tell_where_wrong,
 )
-from grassmann_classify.results import save_codes, save_predictions, save_results
+from grassmann_classify.results import save_predictions, save_results
 from grassmann_classify.splits import splits_of, strangers
 from grassmann_classify.tables import (
     WORST,
@@ -94,7 +94,7 @@ def compare(recipe, settings, paths, out):
     _print(run, done)
     if failure:
         raise failure
-    leave(run, done, save_codes(out, collection, done))
+    leave(run, done, paths.pictures)
     say_failed(collection, done.results)
 
 
@@ -112,10 +112,10 @@ def _parts(run, done):
     return run.pairs[: done.n_done] or [(done.train, done.test)]
 
 
-def leave(run, done, codes=None):
+def leave(run, done, pictures=False):
     """results.json, predictions.csv and report.html of the splits that are done.
 
-    codes: the arrays of save_codes at the end of the run, when pictures are drawn.
+    pictures: with these, at the end of the run.
     """
     pairs = _parts(run, done)
     out = run.out
@@ -135,7 +135,6 @@ def leave(run, done, codes=None):
     )
     report.lead(*_conclusion(pairs, collection, comparison))
     report.text(*run.notes)
-    pictures = bool(codes and run.paths.pictures)
     if pictures:
         title = printable(run.paths.data.stem)
         report.draw("accuracies", title, plot_accuracies, results, comparison)
@@ -153,7 +152,7 @@ def leave(run, done, codes=None):
     report.table(choices(results))
     report.table(summed(results))
     if pictures:
-        draw_results(report, run, pairs, results, codes, comparison)
+        draw_results(report, run, pairs, results, comparison)
     report.about(collection, len(run.clips))
     report.save()
 

@@ -23,7 +23,6 @@ from grassmann_classify.rows import (
     Split,
     attempt,
     fixed,
-    is_coding,
 )
 from grassmann_classify.splits import folds_of_split, say_kept_together
 from grassmann_classify.words import (
@@ -33,7 +32,6 @@ from grassmann_classify.words import (
     is_named,
     printable,
     reasons_for,
-    slug,
     to_stderr,
 )
 from grassmann_sc import estimators, files, tuning
@@ -46,12 +44,9 @@ RANKED = 1000  # training sets, at most, by which candidates are ranked
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
 # {wrong test set: [(labelled set, share), ...]} of coding methods, else None; summed:
 # [(candidate, its accuracy in %), ...] of rows on an inner product, else None. train,
-# test: the parts of the last split; codes: {name: array} of what its coding methods
-# made; n_done: the number of splits of which all rows are done, 0 where only some rows
-# of the first are; n_rows: how many are searched, 0: none.
-Progress = namedtuple(
-    "Progress", "results train test codes n_done n_rows", defaults=[0, 0]
-)
+# test: the parts of the last split; n_done: the number of splits of which all rows are
+# done, 0 where only some rows of the first are; n_rows: how many are searched, 0: none.
+Progress = namedtuple("Progress", "results train test n_done n_rows", defaults=[0, 0])
 
 
 def say_if_over(settings, end):
@@ -143,15 +138,13 @@ def run_splits(
     methods = rows_of(bank, smallest, settings, methods_of)
     fill(bank, [split.ranking for split in splits], methods, end)
     done = [{} for _ in pairs]
-    codes = [{} for _ in pairs]
     began = time.perf_counter()
     n_done = 0
     for i, rows in _arrivals(Work(splits, classes, label), methods, jobs):
         if not rows:  # the time was over
             continue
-        for name, record, arrays in rows:
+        for name, record in rows:
             done[i][name] = record
-            codes[i] |= arrays
             if settings.verbose:
                 what = record["failed"]
                 what = f"failed: {what}" if what else all_in_words(record["chosen"])
@@ -168,7 +161,7 @@ def run_splits(
             for method in methods
             if method.name in done[0]
         }
-        yield Progress(results, *pairs[last], codes[last], n_done, len(methods))
+        yield Progress(results, *pairs[last], n_done, len(methods))
         if before < n_done:
             to_go = (time.perf_counter() - began) * (len(pairs) / n_done - 1)
             to_stderr(
@@ -191,7 +184,7 @@ def best_so_far(results):
 
 
 def _arrivals(work, methods, jobs):
-    """(i, [(name, record, codes), ...]) of rows of each split, as they are done."""
+    """(i, [(name, record), ...]) of rows of each split, as they are done."""
     if jobs == 1:
         for i, method in itertools.product(range(len(work.splits)), methods):
             yield i, [*records_of(work, i, [method])]
@@ -236,25 +229,23 @@ def _records_from(path, i, methods):
 
 
 def records_of(work, i, methods):
-    """Yield (name, record as Progress has it, {name: array} of codes) of rows on a split.
+    """Yield (name, record as Progress has it) of rows on a split.
 
     None begins after the end of the split.
     """
     split = work.splits[i]
     for method in methods:
         if time.perf_counter() < split.end:
-            yield method.name, *_record(attempt(method, split), split, *work[1:])
+            yield method.name, _record(attempt(method, split), split, *work[1:])
 
 
 def _record(outcome, split, classes, truth):
     shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
     predicted = None
-    codes = {}
     if outcome.failed is None:
         predicted = classes[outcome.predicted]
         shares = shares_of(truth[split.test], outcome.predicted)
-        codes = codes_of(outcome)
-    record = {
+    return {
         **shares,
         "seconds": outcome.seconds,
         "chosen": outcome.chosen,
@@ -265,22 +256,6 @@ def _record(outcome, split, classes, truth):
         "reasons": _reasons_of_wrong(outcome, truth, split),
         "summed": outcome.inner and outcome.inner.words,
     }
-    return record, codes
-
-
-def codes_of(outcome):
-    """{name: array}: the codes of the test part of an Outcome, and atoms learned."""
-    estimator = outcome.estimator
-    name = outcome.method.name
-    if hasattr(estimator, "steps"):  # to the classifier from the atoms
-        at = [hasattr(step, "components_") for step in estimator].index(True)
-        return {
-            f"codes_{slug(name)}": estimator[: at + 1].transform(outcome.queries),
-            f"atoms_{slug(name)}": estimator[at].components_,
-        }
-    if not is_coding(name):
-        return {}
-    return {f"codes_{slug(name)}": estimator.transform(outcome.queries)}
 
 
 def _reasons_of_wrong(outcome, truth, split):
@@ -344,21 +319,18 @@ def first_look(bank, pairs, settings, end=math.inf):
     parts = (np.searchsorted(some, part) for part in (train, test))
     split = Split(look, index, *parts, settings, [], [], None, end)
     split.shared[True] = None, mean_of(look.grams.values()), {}
-    progress = Progress({}, train, test, {})
+    progress = Progress({}, train, test)
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")
         is_over = progress.results and time.perf_counter() > end
         if (is_shown or method.name in TRIED_FIRST) and not is_over:
-            record, codes = _record(
-                attempt(method, split, fixed), split, classes, index
-            )
+            record = _record(attempt(method, split, fixed), split, classes, index)
             reasons = record["reasons"]  # by the places of sets among some
             record["reasons"] = reasons and {
                 int(some[i]): [(int(some[j]), share) for j, share in pairs]
                 for i, pairs in reasons.items()
             }
             progress.results[method.name] = [record]
-            progress.codes.update(codes)
     return progress
 
 

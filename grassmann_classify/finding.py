@@ -7,7 +7,6 @@ one frame each; or, where there is none of these, a table: see frames.contents. 
 of results are passed over.
 """
 
-import os
 import re
 from collections import Counter
 from itertools import chain
@@ -38,16 +37,11 @@ def contents(folder):
     return content._replace(folders=folders)
 
 
-def is_results(folder):
-    """Did a run make this folder for its results?"""
-    return os.path.lexists(folder / MARK)
-
-
 def _is_ours(folder):
     """Is this a folder of results, or does it hold nothing but such folders?"""
-    if is_results(folder):
-        return True
     try:
+        if (folder / MARK).exists():
+            return True
         inside = frames.visible(folder)
     except OSError:
         return False
@@ -88,26 +82,6 @@ def content_in_words(path):
     )
     parts = [plural(n, kind) for kind, n in kinds.most_common()]
     return first_of(parts, ", ") or "nothing"
-
-
-def check_apart(out, folders):
-    """ValueError if results were to go into a class folder or a clip of these folders."""
-    place = Path(out).resolve()
-    while not place.is_dir():
-        place = place.parent
-    if any(map(is_results, [place, *place.parents])):
-        return
-    for folder in map(Path.resolve, folders):
-        example = None
-        if place == folder:
-            example = next(iter(frames.contents(folder).images), None)
-        elif folder in place.parents:
-            example = _example(place)
-        if example:
-            raise ValueError(
-                f"--out must not lie in a class folder or a clip of {folder}, got {out}: "
-                f"{place} holds {example.relative_to(place)}"
-            )
 
 
 # --------------------------------------------------------------------- labelled clips

@@ -31,7 +31,6 @@ from grassmann_classify.tables import (
 )
 from grassmann_classify.words import (
     UNLIKE,
-    all_in_words,
     explained,
     labelled,
     plural,
@@ -53,8 +52,6 @@ CAPTIONS = {  # what to see in a picture, by the first word of its name
     "other: a bright block on the diagonal is a class that holds together.",
     "map": "A point a clip, near each other where subspaces are alike: classes that overlap "
     "are hard to tell apart.",
-    "codes": "A line a test clip, its weights of the atoms: good where a class uses its own.",
-    "atoms": "The directions of an atom, the strongest first: patterns that its frames share.",
     "answers": "New clips, the least sure first, and labelled clips that speak for them.",
     "suspects": "Labels that may be wrong, and clips that speak against them.",
     "clusters": "In each cluster the clips that the others of it explain best.",
@@ -67,7 +64,6 @@ QUALITIES = (50, 30, 15, 5)
 EACH = 200  # milliseconds of a frame
 # of the pictures that a page can hold, and of those that it can name alone
 KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".pdf": None}
-PICTURED_ATOMS = 40
 PICTURED = 12  # clips of a sheet
 TYPICAL = 6  # clips of a cluster in its sheet
 PICTURED_P = 3  # of the Gram matrix and the map
@@ -359,23 +355,21 @@ def as_url(content, kind="image/webp"):
 # ----------------------------------------------------------------------------- pictures
 
 
-def draw_results(report, run, pairs, results, arrays, comparison):
-    """Draw Gram matrix, map, confusions, codes and atoms.
+def draw_results(report, run, pairs, results, comparison):
+    """Draw the confusions of all rows, a map and the Gram matrix.
 
-    The row in front is shown, the others are folded away. Codes and atoms are those of
-    the last split. If one picture cannot be drawn, the page has the others.
+    The row in front is shown, the others are folded away. If one picture cannot be
+    drawn, the page has the others.
     """
     collection = run.bank.collection
     label = collection.label.tolist()
     data = printable(report.paths.data.stem)
     first = comparison.first
-    how = {}
     for name in sorted(results, key=lambda name: name != first):
         done = successes(results[name])
         if not done:
             continue
         truth, predicted = all_answers(collection.label, pairs, results[name])
-        how[slug(name)] = f"{name}, {data}\n{all_in_words(done[-1]['chosen'])}"
         report.draw(
             f"confusion_{slug(name)}",
             f"{name}, {data}: {comparison.accuracy.get(name, np.nan):.1f} %",
@@ -392,11 +386,6 @@ def draw_results(report, run, pairs, results, arrays, comparison):
     report.draw(
         "gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label
     )
-    _draw_codes(report, how, collection.label, arrays, first)
-    if len(collection.frame) != 2:
-        to_stderr("no picture of the atoms: they are made of features, not of pixels")
-    else:
-        _draw_atoms(report, how, data, collection, arrays)
 
 
 def plot_accuracies(results, comparison):
@@ -506,50 +495,6 @@ def _draw_wrong_clips(report, run, wrong, name):
     title = f"{name}, {printable(report.paths.data.stem)}\n"
     title += f"{part}{plural(len(wrong), 'clip')} with a wrong answer"
     report.sheet("wrong", title, rows, note)
-
-
-def _draw_codes(report, how, label, arrays, first):
-    """how: {slug of a row: title}; first: the row whose codes are shown."""
-    atoms = label[arrays["train"]].tolist()
-    for key in [key for key in arrays if key.startswith("codes_")]:
-        learned = key.replace("codes", "atoms", 1) in arrays
-        labelled = not learned and arrays[key].shape[1] == len(atoms)
-        report.draw(
-            key,
-            how[key.removeprefix("codes_")],
-            plots.plot_codes,
-            arrays[key],
-            label[arrays["test"]].tolist(),
-            atom_labels=atoms if labelled else None,
-            folded=key != f"codes_{slug(first or '')}",
-        )
-
-
-def _draw_atoms(report, how, data, collection, arrays):
-    """Draw the learned atoms, or the first labelled set of each class."""
-    blocks = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
-    learned = [key for key in arrays if key.startswith("atoms_")]
-    for key in learned:
-        report.draw(
-            key,
-            how[key.removeprefix("atoms_")],
-            plots.plot_atoms,
-            arrays[key][:PICTURED_ATOMS],
-            collection.frame,
-            **blocks,
-        )
-    if not learned:
-        train = arrays["train"]
-        classes, first = np.unique(collection.label[train], return_index=True)
-        report.draw(
-            "atoms",
-            f"A labelled set of each class, {data}",
-            plots.plot_atoms,
-            collection.X[train[first[:PICTURED_ATOMS]]],
-            collection.frame,
-            labels=classes[:PICTURED_ATOMS].tolist(),
-            **blocks,
-        )
 
 
 def draw_answers(report, model, new, collection, answers, possible):

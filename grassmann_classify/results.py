@@ -1,4 +1,4 @@
-"""The folder of a run: new for each, with results.json, predictions.csv, codes.npz."""
+"""The folder of a run: new for each, with results.json and predictions.csv."""
 
 import contextlib
 import itertools
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grassmann_classify.finding import MARK, check_apart
+from grassmann_classify.finding import MARK
 from grassmann_classify.tables import (
     all_answers,
     natural_classes,
@@ -25,14 +25,12 @@ class Results:
             out.write("results.json", lambda file: file.write(b"{}"))
 
     folder: out, else out-2, out-3, ..., whichever is not there; it is removed if nothing
-    is written. written: {name: path}. ValueError if no folder can be made, or if it
-    would lie within a class folder or a clip of the sources.
+    is written. written: {name: path}. ValueError if no folder can be made.
     """
 
-    def __init__(self, folder, sources=()):
+    def __init__(self, folder):
         self.written = {}
         path = Path(folder)
-        check_apart(path, sources)
         try:
             if path.name == "..":
                 raise ValueError("a name is needed")
@@ -136,16 +134,3 @@ def _summary(label, pairs, splits):
     for name in ("failed", "seconds", "chosen"):
         summary[name] = [split[name] for split in splits]
     return summary | {"confusion": confusion}
-
-
-def save_codes(out, collection, done):
-    """codes.npz of the last split, of which done is the Progress; its arrays."""
-    arrays = {
-        "names": np.array(collection.names),
-        "label": collection.label,
-        "train": done.train,
-        "test": done.test,
-    }
-    arrays |= done.codes
-    out.write("codes.npz", lambda file: np.savez_compressed(file, **arrays))
-    return arrays

@@ -344,7 +344,7 @@ def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):
     assert list(accuracies(told)) == FIRST[:1]
     kept = json.loads((tmp_path / "out" / "results.json").read_text())
     assert kept["provisional"] and list(kept["methods"]) == [*accuracies(told)]
-    for name in ("predictions.csv", "codes.npz", "report.html"):
+    for name in ("predictions.csv", "report.html"):
         assert (tmp_path / "out" / name).exists()
 
 
@@ -942,10 +942,9 @@ def sheets_of(label, pairs, results):
     run = SimpleNamespace(bank=bank, clips=clips, recipe=SimpleNamespace(key=None))
     pairs = [tuple(map(np.array, pair)) for pair in pairs]
     report = Sheets()
-    codes = {"train": np.array(pairs[-1][0]), "test": np.array(pairs[-1][1])}
     comparison = compared(results, pairs, collection)
     tell_where_wrong(report, run, pairs, results, comparison.first, True)
-    draw_results(report, run, pairs, results, codes, comparison)
+    draw_results(report, run, pairs, results, comparison)
     return report
 
 
