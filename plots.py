@@ -1,5 +1,5 @@
 """Pictures: atoms as images, principal angles, Gram and confusion matrices, sheets of
-frames, codes by class, maps of sets, answers over time, sparsity against lambda, convergence.
+frames, codes by class, maps of sets, answers over time, convergence.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or
 into a new figure, and returns the axes. None of them shows or saves anything or changes
@@ -35,7 +35,6 @@ __all__ = [
     "plot_map",
     "plot_timeline",
     "plot_codes",
-    "plot_sparsity",
     "plot_convergence",
 ]
 
@@ -61,8 +60,6 @@ WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
 BESIDE = 0.5  # between these
 FEWEST_ROWS = 3  # below each other, before others stand beside them
-# beyond it, and below its inverse, ticks of a logarithmic axis overflow
-LARGEST_LAM = 1e100
 
 
 # ------------------------------------------------------------------------- the pictures
@@ -141,34 +138,18 @@ def plot_atoms(
 
 
 def plot_principal_angles(
-    X: ArrayLike,
-    Y: ArrayLike | None = None,
-    *,
-    labels: core.Labels | None = None,
-    ax: plt.Axes | None = None,
+    X: ArrayLike, *, labels: core.Labels | None = None, ax: plt.Axes | None = None
 ) -> plt.Axes:
-    """Principal angles in degrees.
+    """Draw principal angles within a set in degrees as a matrix, grouped by class.
 
-    Between two subspaces as bars, or within a set as a matrix grouped by class. X (d,
-    p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1, without
-    Y: the root mean square of the p angles of each pair, geodesic_distance /
-    sqrt(p). labels: n classes, which sort the set; the colours span the pairs, the
-    diagonal of zeros lies below them.
+    X (n, d, p), n >= 1: the root mean square of the p angles of each pair,
+    geodesic_distance / sqrt(p). labels: n classes, which sort the set; the colours span
+    the pairs, the diagonal of zeros lies below them. See also plot_angles_pair.
 
-    >>> import numpy as np
-    >>> from grassmann_sc import plots
-    >>> axes = np.eye(4)
-    >>> ax = plots.plot_principal_angles(axes[:, [0, 1]], axes[:, [0, 2]])
-    >>> [float(bar.get_height()) for bar in ax.patches]
-    [0.0, 90.0]
+    >>> from grassmann_sc import plots, random_subspaces
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> ax = plots.plot_principal_angles(X, labels=["ape", "bee"] * 3)
     """
-    if Y is not None:
-        if labels is not None:
-            raise ValueError(
-                "labels must be None for a pair of subspaces X, Y: they group a set "
-                "X (n, d, p)"
-            )
-        return plot_angles_pair(X, Y, ax=ax)
     X = shared.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
@@ -552,74 +533,6 @@ def plot_codes(
     _mark_classes(ax, "y", classes, edges, GREY)
     if atom_labels is not None:
         _mark_classes(ax, "x", atom_classes, atom_edges, GREY)
-    return ax
-
-
-def plot_sparsity(
-    K_dd: ArrayLike,
-    K_xd: ArrayLike,
-    lams: ArrayLike,
-    *,
-    norm2: ArrayLike,
-    lam_scale: str | None = None,
-    ax: plt.Axes | None = None,
-) -> plt.Axes:
-    """Nonzeros, residual and duality gap of sparse codes, for each of several lambda.
-
-    K_dd, K_xd, norm2, lam_scale: as in core's sparse_codes, whose path over lams (L,),
-    all > 0, is drawn. On the left the nonzeros of a code, median and quartiles of the
-    queries; on the right the median of ||X^ - sum_j y_j D_j^||_F^2, and farther out the
-    largest gap, as shares of norm2.
-
-    >>> from grassmann_sc import plots, projection_kernel, random_subspaces
-    >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
-    >>> ax = plots.plot_sparsity(K[1:, 1:], K[:1, 1:], [0.1, 0.5, 1.1], norm2=2, lam_scale="max")
-    >>> float(ax.lines[0].get_ydata()[-1])  # beyond lambda_max all codes are 0
-    0.0
-    """
-    lams = np.unique(core.finite_array(lams, "lams"))
-    if lams.size == 0 or lams[0] < 1 / LARGEST_LAM or lams[-1] > LARGEST_LAM:
-        raise ValueError(
-            f"lams must hold numbers between {1 / LARGEST_LAM:g} and "
-            f"{LARGEST_LAM:g}, as an axis of decades needs, got {lams}"
-        )
-    K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
-    if len(K_xd) == 0:
-        raise ValueError("K_xd must hold at least one query, got none")
-    codes, gap, _ = core.sparse_codes(
-        K_dd, K_xd, lams, norm2=norm2, lam_scale=lam_scale, return_info=True
-    )
-    codes = codes.astype(float)  # (L, n, N)
-    residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
-    share = np.median(np.maximum(residual, 0) / norm2, axis=1)
-    gap = (gap / norm2).max(axis=1)
-    ax = _axes(ax, 6.6, 4)
-    low, middle, high = np.percentile(
-        np.count_nonzero(codes, axis=2), [25, 50, 75], axis=1
-    )
-    ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    lines = ax.plot(
-        lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)"
-    )
-    lam = "λ" if lam_scale is None else "λ / λ_max"
-    ax.set(xscale="log", xlabel=lam, ylabel="nonzeros of a code", ylim=(0, None))
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    right = ax.twinx()
-    lines += right.plot(lams, share, "s--", color=VERMILION, label="residual (median)")
-    right.set(ylim=(0, 1.05), ylabel="residual, share of ‖X̂‖²")
-    farther = ax.twinx()
-    farther.spines.right.set_position(("outward", 48))
-    gap = np.maximum(gap, np.finfo(float).eps / 8)  # a logarithmic axis has no 0
-    lines += farther.plot(lams, gap, "^:", color="0.45", label="duality gap (largest)")
-    farther.set(yscale="log", ylim=(gap.min() / 10, 1), ylabel="gap, share of ‖X̂‖²")
-    ax.legend(
-        handles=lines,
-        frameon=False,
-        fontsize=FONT,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1),
-        ncols=3,
-    )
     return ax
 
 

@@ -15,9 +15,8 @@ from grassmann_sc import (
     plots,
     projection_kernel,
     random_subspaces,
-    sparse_codes,
 )
-from oracles import LOOSE, TIGHT
+from oracles import TIGHT
 
 matplotlib.use("Agg")
 
@@ -25,11 +24,9 @@ X = random_subspaces(12, 20, 3, rng=0)
 CODES = np.random.default_rng(0).standard_normal((12, 8))
 CODES *= np.random.default_rng(1).random((12, 8)) < 0.4
 CLASSES = ["b", "a", "c"] * 4
-K_DD = projection_kernel(X[:8])
-K_XD = projection_kernel(X, X[:8])
 DRAW = {  # each picture on ordinary data
     "atoms": lambda **kw: plots.plot_atoms(X, (4, 5), **kw),
-    "pair": lambda **kw: plots.plot_principal_angles(X[0], X[1], **kw),
+    "pair": lambda **kw: plots.plot_angles_pair(X[0], X[1], **kw),
     "set": lambda **kw: plots.plot_principal_angles(X, labels=CLASSES, **kw),
     "codes": lambda **kw: plots.plot_codes(
         CODES, CLASSES, atom_labels=[1, 0] * 4, **kw
@@ -47,9 +44,6 @@ DRAW = {  # each picture on ordinary data
     ),
     "named pair": lambda **kw: plots.plot_angles_pair(
         X[0], X[1], names=("a", "b"), **kw
-    ),
-    "sparsity": lambda **kw: plots.plot_sparsity(
-        K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw
     ),
     "convergence": lambda **kw: plots.plot_convergence([5, 4, 3.5, 3.2], **kw),
 }
@@ -171,7 +165,7 @@ def test_angles_of_a_pair_are_bars_in_degrees():
     X[:4] = np.eye(4)
     Y[:4] = np.diag(np.cos(np.radians(angles)))
     Y[4:] = np.diag(np.sin(np.radians(angles)))
-    ax = plots.plot_principal_angles(X, Y)
+    ax = plots.plot_angles_pair(X, Y)
     np.testing.assert_allclose(
         [bar.get_height() for bar in ax.patches], angles, atol=TIGHT
     )
@@ -184,10 +178,9 @@ def test_angles_of_a_pair_are_bars_in_degrees():
 
 
 def test_angles_of_subspaces_of_unequal_dimension():
-    assert len(plots.plot_principal_angles(X[0], X[1][:, :1]).patches) == 1
+    assert len(plots.plot_angles_pair(X[0], X[1][:, :1]).patches) == 1
     assert (
-        len(plots.plot_principal_angles(np.eye(40)[:, :30], np.eye(40)[:, 5:]).patches)
-        == 30
+        len(plots.plot_angles_pair(np.eye(40)[:, :30], np.eye(40)[:, 5:]).patches) == 30
     )
 
 
@@ -523,18 +516,14 @@ WRONG = [
         r"X must have shape \(N, d, p\), got \(20, 3\)",
     ),
     (
-        lambda: plots.plot_principal_angles(X, X),
+        lambda: plots.plot_angles_pair(X, X),
         r"X must have shape \(d, p\), got \(12, 20, 3\)",
     ),
     (
-        lambda: plots.plot_principal_angles(X[0], X[1, :9]),
+        lambda: plots.plot_angles_pair(X[0], X[1, :9]),
         "same d, got 20 and 9|columns",
     ),
     (lambda: plots.plot_principal_angles(2 * X), "X must have orthonormal columns"),
-    (
-        lambda: plots.plot_principal_angles(X[0], X[1], labels=[1, 2]),
-        "labels must be None for a pair",
-    ),
     (lambda: plots.plot_principal_angles(X, labels=[1, 2]), NAMES_OF_12 + "2"),
     (
         lambda: plots.plot_codes(CODES[0], [1]),
@@ -601,50 +590,7 @@ def test_bad_input_leaves_no_figure(error, draw, match):
     assert not plt.get_fignums()
 
 
-# --------------------------------------------------------------- sparsity, pairs, order
-
-
-def test_sparsity_shows_the_path_of_sparse_codes():
-    lams = np.array([0.5, 0.02, 0.1])
-    ax = plots.plot_sparsity(K_DD, K_XD, lams, norm2=3, lam_scale="max")
-    _, right, farther = ax.figure.axes
-    (counts,) = ax.lines
-    (residual,) = right.lines
-    (gap,) = farther.lines
-    assert ax.get_xscale() == farther.get_yscale() == "log"
-    for line in (counts, residual, gap):
-        np.testing.assert_array_equal(line.get_xdata(), np.sort(lams))
-    for lam, count, share in zip(
-        np.sort(lams), counts.get_ydata(), residual.get_ydata()
-    ):
-        codes = sparse_codes(K_DD, K_XD, lam, norm2=3, lam_scale="max")
-        losses = 3 - 2 * (codes * K_XD).sum(axis=1) + (codes @ K_DD * codes).sum(axis=1)
-        assert count == np.median(np.count_nonzero(codes, axis=1))
-        assert abs(share - np.median(losses) / 3) <= LOOSE
-    assert gap.get_ydata().max() <= 1e-8
-    assert all(value == int(value) for value in ax.get_yticks())
-
-
-def test_sparsity_of_atoms_themselves_and_of_zero_codes():
-    """Residuals of 0 and no nonzeros stay on their axes."""
-    ax = plots.plot_sparsity(K_DD, K_DD, [1e-12, 100.0], norm2=3)
-    assert ax.lines[0].get_ydata()[1] == 0
-    ax.figure.canvas.draw()
-
-
-@pytest.mark.parametrize("lams", [[], [0.1, 0], [-1.0]])
-def test_sparsity_needs_lambda_above_0(lams):
-    with pytest.raises(ValueError, match="lams must hold numbers between"):
-        plots.plot_sparsity(K_DD, K_XD, lams, norm2=3)
-
-
-def test_sparsity_needs_queries_and_decades_that_an_axis_can_hold():
-    with pytest.raises(
-        ValueError, match=r"lams must hold numbers between 1e-100 and 1e\+100"
-    ):
-        plots.plot_sparsity(K_DD, K_XD, [0.1, 4e307], norm2=3)
-    with pytest.raises(ValueError, match="K_xd must hold at least one query, got none"):
-        plots.plot_sparsity(K_DD, K_XD[:0], [0.1], norm2=3)
+# --------------------------------------------------------------- pairs, order
 
 
 def test_a_pair_is_named_with_both_dimensions():
