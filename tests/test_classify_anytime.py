@@ -125,7 +125,7 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
     assert process.returncode == 0, before + more
     assert "Traceback" not in more
     (done,) = re.findall(r"after (\d+) of 40 splits", printed)
-    methods, comparison, table, _ = kept_in(out)
+    methods, comparison, table = kept_in(out)
     assert {len(found["accuracy"]) for found in methods.values()} == {int(done)}
     splits = {line.split(",")[1] for line in table.splitlines()[1:]}
     answered = [line for line in table.splitlines()[1:] if not line.endswith(",")]
@@ -173,7 +173,7 @@ def test_rows_of_the_first_split_are_kept_beside_a_first_look(
     assert "2 of 12 rows of the first split" in printed
     assert "\ngLC: of a first look" in printed
     assert "\ngSC: of a first look" not in printed
-    methods, _, table, _ = kept_in(out)
+    methods, _, table = kept_in(out)
     assert methods["gSC"]["chosen"][0]["lam"] == 0.1
     assert methods["gLC"]["chosen"] == [{}]
     assert len(table.splitlines()) == 1 + 8
