@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -69,8 +68,6 @@ def plot_atoms(
     D: ArrayLike,
     image_shape: tuple[int, int],
     *,
-    n_blocks: int = 1,
-    n_directions: int | None = None,
     labels: core.Labels | None = None,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
@@ -78,37 +75,29 @@ def plot_atoms(
 
     Atoms in a grid, an atom's directions from left to right. A basis vector's sign says
     nothing, so each image is divided by its entry of largest magnitude: 1 is red, 0
-    white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height,
-    width) with n_blocks * height * width = d. n_blocks: frames one after another of a
-    vector, as of stacked frames and observability matrices, which stand below each
-    other. n_directions: how many of an atom's p directions (default: 3, or p if less).
-    labels: N names, written above the atoms (default: 0 to N - 1).
+    white, -1 blue. D: (N, d, p), N >= 1; of more than three directions the first three
+    are drawn. image_shape: (height, width) with height * width = d. labels: N names,
+    written above the atoms (default: 0 to N - 1).
 
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
     D = shared.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
-    n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     h, w = shared.check_integers(
         image_shape, "image_shape", 2, "two integers (height, width)"
     )
-    if n_blocks * h * w != d:
-        blocks = f"{n_blocks} * " if n_blocks > 1 else ""
+    if h * w != d:
         raise ValueError(
-            f"image_shape must have {blocks}height * width = d = {d}, got {image_shape}"
+            f"image_shape must have height * width = d = {d}, got {image_shape}"
         )
-    k = core.check_integer(
-        min(p, 3) if n_directions is None else n_directions, "n_directions", 1, p
-    )
+    k = min(p, 3)
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
     vectors = D[:, :, :k].transpose(0, 2, 1)  # (N, k, d)
     at = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
     largest = np.take_along_axis(vectors, at, axis=2)
-    images = (vectors / np.where(largest == 0, 1, largest)).reshape(
-        N, k, n_blocks, h, w
-    )
-    canvas, corners, band = _mosaic(_below_each_other(images))
+    images = (vectors / np.where(largest == 0, 1, largest)).reshape(N, k, h, w)
+    canvas, corners, band = _mosaic(images)
     inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
     ax = _axes(
         ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1
@@ -121,11 +110,10 @@ def plot_atoms(
         interpolation="nearest",
     )
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
-    blocks = f"; {n_blocks} frames, downwards" if n_blocks > 1 else ""
     ax.set(
         xticks=[],
         yticks=[],
-        xlabel=f"{order}{blocks}\n(white: 0; red, blue: opposite signs)",
+        xlabel=f"{order}\n(white: 0; red, blue: opposite signs)",
     )
     # after the layout
     pixel = 0.9 * min(np.divide(_size_in_points(ax), canvas.shape[::-1]))
@@ -490,36 +478,33 @@ def plot_codes(
     """Codes as a picture, a sample a row, sorted by class.
 
     White is zero; the strongest percent of the codes share a colour. The bar of codes
-    without negative ones begins at zero. Where samples or atoms outnumber the pixels, a
-    spot shows the strongest code that it covers. codes: (n, N), dense or scipy.sparse.
+    without negative ones begins at zero. codes: (n, N), dense or scipy.sparse.
     labels: n classes. atom_labels: N classes, which sort the atoms too.
 
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    entries: Any = codes
-    core.finite_array(entries.data if scipy.sparse.issparse(codes) else codes, "codes")
+    codes = core.finite_array(core.dense_codes(codes), "codes")
     shape = np.shape(codes)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"codes must have shape (n, N) and not be empty, got {shape}")
-    codes = scipy.sparse.coo_array(codes, dtype=float)
     n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
     atom_order, atom_classes, atom_edges = _by_class(
         np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels"
     )
     ax = _axes(ax, 7, 5)
-    limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
-    signed = codes.data.min(initial=0) < 0
+    used = np.abs(codes[codes != 0])
+    limit = np.percentile(used, 99) if len(used) else 1
+    signed = codes.min() < 0
     image = ax.imshow(
-        _spots(codes, order, atom_order, ax),
+        codes[order][:, atom_order],
         cmap="RdBu_r",
         vmin=-limit,
         vmax=limit,
         interpolation="nearest",
         aspect="auto",
-        extent=(-0.5, N - 0.5, n - 0.5, -0.5),
     )
     bar = ax.figure.colorbar(
         image, ax=ax, label="code", extend="both" if signed else "max"
@@ -610,14 +595,6 @@ def _counts(truth, predicted):
     ), classes
 
 
-def _below_each_other(images):
-    """(N, k, b, h, w) images as (N, k, H, w): b frames below each other, NaN between."""
-    N, k, b, h, w = images.shape
-    gap = max(1, h // 16) if b > 1 else 0
-    apart = np.pad(images, [(0, 0)] * 3 + [(0, gap), (0, 0)], constant_values=np.nan)
-    return apart.reshape(N, k, -1, w)[:, :, : b * (h + gap) - gap]
-
-
 def _mosaic(images):
     """(N, k, h, w) images on a canvas, NaN between.
 
@@ -663,22 +640,6 @@ def _number_above(points):
     side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
     places = np.round(100 * points / side).astype(int)
     return np.triu((places[:, None] == places).all(axis=2), 1).sum(axis=1)
-
-
-def _spots(codes, order, atom_order, ax):
-    """The sorted codes as a picture of at most one spot for two pixels each way.
-
-    The strongest code of a spot wins.
-    """
-    n, N = codes.shape
-    width, height = np.multiply(_size_in_points(ax), ax.figure.dpi / 144)
-    picture = np.zeros((min(n, max(1, int(height))), min(N, max(1, int(width)))))
-    weak_first = np.abs(codes.data).argsort(kind="stable")
-    rows = order.argsort()[codes.row[weak_first]]  # where each sample and atom goes
-    columns = atom_order.argsort()[codes.col[weak_first]]
-    spots = rows * len(picture) // n, columns * picture.shape[1] // N
-    picture[spots] = codes.data[weak_first]
-    return picture
 
 
 def _class_matrix(values, labels, alone, meaning, extend, ax):

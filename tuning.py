@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import namedtuple
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -85,8 +85,7 @@ class Search:
     one that gives all their answers.
 
     What was computed for one choice serves the next, so that one name must always mean
-    the same candidate. computed: that of another Search with the same y and folds, to
-    share what both compute. left_out: {name: why} of the candidates that a fold could
+    the same candidate. left_out: {name: why} of the candidates that a fold could
     not have.
 
     >>> import numpy as np
@@ -98,7 +97,7 @@ class Search:
     >>> choice.score
     1.0
     >>> both = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
-    >>> search = tuning.Search(np.arange(12) % 4, folds, both, search.computed)
+    >>> search = tuning.Search(np.arange(12) % 4, folds, both)
     >>> choice = search.choose({("linear", 3): projection_kernel(X)})
     >>> [parameters for _, parameters in choice.shares]
     [(), (('n_neighbors', 2), ('rule', 'sum'))]
@@ -109,7 +108,6 @@ class Search:
         y: core.Labels,
         folds: Iterable[tuple[ArrayLike, ArrayLike]],
         predict: Callable | Sequence[Callable],
-        computed: dict | None = None,
     ) -> None:
         several = predict if np.iterable(predict) else []
         self.predicts = [predict] if callable(predict) else [*several]
@@ -118,17 +116,13 @@ class Search:
                 f"predict must be a function of K_dd, K_xd and y, or a list of such "
                 f"functions, got {predict!r}"
             )
-        if not isinstance(computed, (dict, type(None))):
-            raise TypeError(
-                f"computed must be that of another Search, got {computed!r}"
-            )
         classes, index = core.check_labels(y, None, "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
             folds, len(self.y), name="folds", parts=("fit", "validate")
         )
-        # {(predict, name, fold): {parameters: which answers are right (n_validate,)}}
-        self.computed = {} if computed is None else computed
+        # {name: of each fold so far {parameters: which answers are right (n_validate,)}}
+        self._folds_of: dict = defaultdict(list)
         self.left_out: dict = {}
 
     def choose(
@@ -199,43 +193,14 @@ class Search:
             name="train, tested",
             parts=("train", "tested"),
         )
-        parts = self._candidate(candidate, "candidate").parts(*split)
-        return {
-            what: labels
-            for predict in self.predicts
-            for what, labels in predict(*parts, self.y[split.train]).items()
-        }
-
-    def right(self, name: Any) -> dict:
-        """{parameters: (n_tested,)}: which answers of a candidate were right.
-
-        Of all folds on which it was tried, one after another; {} if there is none.
-        """
-        if not isinstance(name, Hashable):
-            raise TypeError(f"name must be hashable, as in grams, got {name!r:.60}")
-        n_folds = self._n_evaluated(name)
-        return self._right(name, n_folds) if n_folds else {}
+        return self._answers(self._candidate(candidate, "candidate"), split)
 
     def _right(self, name, n_folds):
-        """Those of the first folds."""
-        folds = [
-            {
-                what: right
-                for predict in self.predicts
-                for what, right in self.computed[predict, name, f].items()
-            }
-            for f in range(n_folds)
-        ]
+        """{parameters: which answers of a candidate were right in the first folds}."""
+        folds = self._folds_of[name][:n_folds]
         return {
             what: np.concatenate([right[what] for right in folds]) for what in folds[0]
         }
-
-    def _n_evaluated(self, name):
-        """The number of folds of which all answers of a candidate were computed."""
-        n = 0
-        while all((predict, name, n) in self.computed for predict in self.predicts):
-            n += 1
-        return n
 
     def _candidate(self, K, name):
         if hasattr(K, "parts"):
@@ -254,7 +219,7 @@ class Search:
         """
         n_tried = 0
         for f in range(len(self.folds)):
-            unknown = [name for name in names if self._n_evaluated(name) <= f]
+            unknown = [name for name in names if len(self._folds_of[name]) <= f]
             if f > 0 and unknown and time.perf_counter() > end:
                 break
             done = []
@@ -262,7 +227,12 @@ class Search:
                 if f == 0 and done and name in unknown and time.perf_counter() > end:
                     continue
                 try:
-                    self._evaluate(name, candidates[name], f)
+                    if name in unknown:
+                        answers = self._answers(candidates[name], self.folds[f])
+                        truth = self.y[self.folds[f].test]
+                        self._folds_of[name].append(
+                            {what: labels == truth for what, labels in answers.items()}
+                        )
                 except ValueError as error:
                     self.left_out[name] = str(error)
                     return None
@@ -272,19 +242,15 @@ class Search:
             n_folds = f + 1
         return names, n_folds, n_tried
 
-    def _evaluate(self, name, candidate, f):
-        missing = [
-            predict
+    def _answers(self, candidate, split):
+        """{parameters: labels} of what is tested in a split."""
+        fit, tested = split
+        parts = candidate.parts(fit, tested)
+        return {
+            what: np.asarray(labels)
             for predict in self.predicts
-            if (predict, name, f) not in self.computed
-        ]
-        fit, validate = self.folds[f]
-        parts = candidate.parts(fit, validate) if missing else ()
-        for predict in missing:
-            self.computed[predict, name, f] = {
-                what: np.asarray(labels) == self.y[validate]
-                for what, labels in predict(*parts, self.y[fit]).items()
-            }
+            for what, labels in predict(*parts, self.y[fit]).items()
+        }
 
     def _shares(self, name, n_folds):
         """{parameters: (n_seen,)}: the share of right answers of each set seen."""
@@ -325,7 +291,7 @@ class Search:
         mean = {
             (name, what): share.mean()
             for name in tried
-            if (n_seen := min(n_folds, self._n_evaluated(name)))
+            if (n_seen := min(n_folds, len(self._folds_of[name])))
             for what, share in self._shares(name, n_seen).items()
         }
         merits = _merits(mean)

@@ -219,12 +219,6 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
     choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
     assert choice.gram == ("linear", 1) and choice.n_tried == 1
-    both = grams([("linear", 1), ("linear", 2)])
-    predicts = answers(table), answers(table)
-    search = tuning.Search(LABELS, FOLDS, predicts[0])
-    search.choose(both)  # the second function was asked nothing yet
-    several = tuning.Search(LABELS, FOLDS, predicts, search.computed)
-    assert several.choose(both, seconds=0)[:4] == choice[:4]
 
 
 def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
@@ -232,10 +226,8 @@ def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
     both = grams([("linear", 1), ("linear", 2)])
     predict = answers(table)
     search = tuning.Search(LABELS, FOLDS, predict)
-    computed = search.choose(both)
-    assert search.choose(both, seconds=0)[:4] == computed[:4]
-    other = tuning.Search(LABELS, FOLDS, [predict], search.computed)
-    assert other.choose(both, seconds=0)[:4] == computed[:4]
+    first = search.choose(both)
+    assert search.choose(both, seconds=0)[:4] == first[:4]
 
 
 def test_a_second_choice_takes_what_the_first_computed():
@@ -502,26 +494,12 @@ def test_several_functions_are_one_search_and_compute_nothing_twice():
             for m, share in enumerate((0.5, 0.95, 0.2))
         ],
     ]
-    calls = []
-
-    def counted(table):
-        def predict(K_dd, K_xd, y):
-            calls.append(table)
-            return answers(table)(K_dd, K_xd, y)
-
-        return predict
-
-    predicts = [counted(table) for table in families]
-    computed = {}
-    for predict in predicts:
-        tuning.Search(LABELS, FOLDS, predict, computed).choose(grams(names))
-    several = tuning.Search(LABELS, FOLDS, predicts, computed).choose(grams(names))
+    predicts = [answers(table) for table in families]
+    several = tuning.Search(LABELS, FOLDS, predicts).choose(grams(names))
     all_of_them = [{**one, **other} for one, other in zip(*families)]
     one = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
     assert several[:4] == one[:4]
     assert all((several.shares[key] == one.shares[key]).all() for key in one.shares)
-    tuning.Search(LABELS, FOLDS, predicts, computed).choose(grams(names))
-    assert len(calls) == len(computed)
 
 
 class Rows:
