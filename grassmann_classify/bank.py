@@ -30,6 +30,7 @@ MOST_P_IN_KERNEL = 6
 N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
 CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
+MANY = 2000  # sets, above which those that rank have matrices; clips: single precision
 MOST_BYTES = 2**28  # of all matrices that are kept
 MOST_DESCRIBED = 2**26  # bytes of descriptors that are kept
 
@@ -208,7 +209,10 @@ class Bank(Rows):
         K = self.grams[candidate]
         if len(K) == len(self.collection.X):
             return K
-        return gram_of(candidate, self.points(candidate))
+        if candidate.kernel is not None:
+            return gram_of(candidate, self.points(candidate))
+        U, s = (A[..., : candidate.p] for A in self.directions(candidate.recipe))
+        return subspaces.weighted_grams(U, weights_of(s, candidate)[None])[0]
 
     @property
     def names(self):

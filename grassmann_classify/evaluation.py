@@ -38,7 +38,7 @@ from grassmann_sc import estimators, files, tuning
 
 WORTH_SAYING = 10  # seconds to go
 LOOK = 400  # sets of a first look
-RANKED = 1000  # training sets, at most, by which candidates are ranked
+MOST_TO_CHOOSE = 1000  # training sets, evenly of all classes, by which all is chosen
 # The rows that are done. results: {method: [{accuracy, balanced, f1, seconds, chosen,
 # predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
@@ -61,15 +61,16 @@ def say_if_over(settings, end):
 def split_of(bank, label, group, train, test, settings, *how):
     """The Split; labels of the test part are not used. how: its end and shrinkage.
 
-    Candidates are ranked on at most RANKED training sets, evenly of all classes.
+    Everything is chosen on at most MOST_TO_CHOOSE training sets, evenly of all classes.
     """
     label = label.copy()
     label[test] = label[train[0]]
-    repeated, n_repeats = folds_of_split(label, group, train, settings)
+    few = train
+    if len(train) > MOST_TO_CHOOSE:
+        few = _evenly(train, label, MOST_TO_CHOOSE / len(train))
+    repeated, n_repeats = folds_of_split(label, group, few, settings)
     once = repeated[: len(repeated) // n_repeats]
-    few = _evenly(train, label, min(1, RANKED / len(train)))
-    ranked = [tuple(np.intersect1d(part, few) for part in fold) for fold in once]
-    ranking = Ranking(label, ranked, bank.names[0])
+    ranking = Ranking(label, once, bank.names[0])
     return Split(bank, label, train, test, settings, repeated, once, ranking, *how)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
-from grassmann_classify.bank import MOST_BYTES, Rows, bases_alone, gram_of
+from grassmann_classify.bank import MANY, MOST_BYTES, Rows, bases_alone, gram_of
 from grassmann_classify.clips import some_sets
 from grassmann_classify.recipes import rank_of
 from grassmann_classify.words import plural, to_stderr
@@ -24,7 +24,6 @@ LAM = 0.03  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
 HOPELESS = 3  # standard errors behind, after which no further fold is tried
 SATURATED = 0.99  # the tenth best accuracy, above which ranking tells little
-MANY = 2000  # sets, above which those that rank have matrices
 LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
 SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
 MOST_MADE = 2**24  # numbers of whitened matrices that are kept for the next row
@@ -234,8 +233,7 @@ class InnerProduct:
         new set has not the directions of a candidate.
         """
         total = 0
-        # those of one recipe one after another: its directions are made once
-        for candidate in sorted(self.candidates, key=lambda c: str(c.recipe)):
+        for candidate in by_recipe(self.candidates):
             if len(parts) > 1 and candidate.kernel is None and candidate.p is not None:
                 if rank_of(parts[0].directions(candidate.recipe)[1]) < candidate.p:
                     raise ValueError(
@@ -266,6 +264,11 @@ class InnerProduct:
         ]
 
 
+def by_recipe(candidates):
+    """Those of one recipe one after another: its directions are made once."""
+    return sorted(candidates, key=lambda candidate: str(candidate.recipe))
+
+
 def mean_of(grams):
     """The mean of matrices, in float64."""
     total = 0
@@ -273,7 +276,9 @@ def mean_of(grams):
     for K in grams:
         total = total + K
         number += 1
-    return total.astype(np.float64) / number
+    total = total.astype(np.float64)
+    total /= number
+    return total
 
 
 class Whitened:

@@ -15,7 +15,7 @@ from grassmann_classify.arrays import (
     say_columns,
     with_bases,
 )
-from grassmann_classify.bank import FEW, N_GAMMAS, Bank
+from grassmann_classify.bank import FEW, MANY, N_GAMMAS, Bank
 from grassmann_classify.building import build_all, look
 from grassmann_classify.clips import Basis, videos_of
 from grassmann_classify.finding import (
@@ -72,7 +72,10 @@ def labelled_clips(recipe, settings, paths):
     clips = with_bases(clips, recipe.key)
     if columns is None and recipe.axes is None:
         columns = say_columns(clips, recipe)
-    recipe = replace(recipe, columns=columns and tuple(columns))
+    if len(clips) > MANY and not recipe.single:
+        to_stderr(f"more than {MANY} clips: in single precision, for half the memory")
+    single = recipe.single or len(clips) > MANY
+    recipe = replace(recipe, columns=columns and tuple(columns), single=single)
     return clips, parts, recipe_of(clips, recipe, settings)
 
 

@@ -22,6 +22,7 @@ from grassmann_classify.inner_product import (
     InnerProduct,
     Ranking,
     Whitened,
+    by_recipe,
     mean_of,
 )
 from grassmann_classify.words import all_in_words, plural, printable
@@ -88,7 +89,7 @@ def methods(smallest, settings):
     if n_atoms:
         some = sorted({min(n_atoms, number) for number in settings.neighbors})[:3]
         for coding, grid in (
-            ("gSC", {"lam": settings.lam[2:6:2] or settings.lam}),
+            ("gSC", {"lam": settings.lam[:4:2]}),
             ("gLC", {"n_neighbors": some}),
         ):
             name = f"{coding}, {n_atoms} learned atoms"
@@ -261,7 +262,9 @@ class Split:
             grams = self.bank.grams
             some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
-            self.shared[linear] = inner, mean_of(map(self.bank.gram, some)), {}
+            K = mean_of(map(self.bank.gram, by_recipe(some)))
+            self.bank.kept.clear()  # directions, which may be large
+            self.shared[linear] = inner, K, {}
         return self.shared[linear]
 
 
@@ -378,10 +381,12 @@ def uncentred(bank):
 
 def features(bank, kind, name):
     """A few rows of each set of a Bank by a recipe, of first_tries.FEATURES."""
-    key = kind, name
-    if key not in bank.made:
-        bank.made[key] = first_tries.few_features(kind, bank.sets(name))
-    return bank.made[key]
+    if (kind, name) not in bank.made:
+        sets = bank.sets(name)
+        # both at once, since the frames may have to be described anew
+        for each in [kind] if kind == "frames" else ["mean", "moments"]:
+            bank.made[each, name] = first_tries.few_features(each, sets)
+    return bank.made[kind, name]
 
 
 def _point(name):
