@@ -5,7 +5,7 @@ Run: python -m examples.paper_experiments NAME --data DIR
 The data sets cannot be shipped: --help-data [NAME] says what to download and how to lay
 it out. Preprocessing, descriptor, p, ARMA orders, protocol, repetitions and the rule by
 residuals are the paper's; what it does not say is chosen here and marked "ours".
-results.json and codes.npz go to a new folder OUT/NAME, else OUT/NAME-2, ...
+results.json goes to a new folder OUT/NAME, else OUT/NAME-2, ...
 """
 
 import csv
@@ -76,7 +76,7 @@ from grassmann_classify.clips import Clip, clip_names, videos_of
 from grassmann_classify.compare import say_failed
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.finding import find_clips
-from grassmann_classify.results import Results, save_codes, save_results
+from grassmann_classify.results import Results, save_results
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_classify.splits import parts_of_file, split_at_random, split_by_parts
 from grassmann_classify.tables import compared, successes
@@ -504,7 +504,6 @@ def compare(preset, options, clips, out):
             "that of its figures"
         )
     print_table(preset, done.results)
-    save_codes(out, collection, done)
     say_failed(collection, done.results)
 
 

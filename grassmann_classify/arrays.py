@@ -59,15 +59,8 @@ def load_npz(path, key=None, axes=None):
         raise ValueError(
             f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
         )
-    for column in (name, "group"):
-        if column in arrays and arrays[column].shape != (n,):
-            raise ValueError(
-                f"{column} must have length {n}, one a set, got shape "
-                f"{arrays[column].shape}"
-            )
     label = files.labels_to_keep(arrays[name], n, "sets")
-    group = arrays.get("group", [None] * n)
-    clips = [clip._replace(label=c, group=g) for clip, c, g in zip(clips, label, group)]
+    clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
     pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
     parts = [
@@ -127,7 +120,17 @@ def read_sets(path, key=None, axes=None):
     """(The arrays of a file of sets, or X of an .npy file; Clips without labels)."""
     arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
-    clips = [Clip(f"set {i}", None, None, [source]) for i, source in enumerate(sources)]
+    n = len(sources)
+    for name in ("group", *LABELS):
+        if name in arrays and arrays[name].shape != (n,):
+            raise ValueError(
+                f"{name} must have length {n}, one a set, got shape {arrays[name].shape}"
+            )
+    pairs = zip(sources, arrays.get("group", [None] * n))
+    clips = [
+        Clip(f"set {i}", None, group, [source])
+        for i, (source, group) in enumerate(pairs)
+    ]
     return arrays, clips
 
 
@@ -301,14 +304,14 @@ def labelled_stretches(
         if isinstance(table, Exception):
             to_stderr(f"left out: {table}")
             continue
-        labels, *groups = table.texts
-        if not groups:
-            groups = [[group_of(clip.sources[0], None, group_by)] * len(labels)]
+        labels = table.texts[0]
+        group = None if group_column else group_of(clip.sources[0], None, group_by)
         labelled = ~np.isin(np.char.lower(labels), UNLABELLED)
+        clip = clip._replace(group=group)
         for start, part in _stretches(clip, table, table.texts):
             if labelled[start]:
                 label = printable(labels[start], but="")
-                clips.append(part._replace(label=label, group=groups[0][start] or None))
+                clips.append(part._replace(label=label))
         left_out[f"without {label_column}"] += np.sum(~labelled)
         left_out["with a missing number"] += np.sum(labelled & _gaps(table))
         n_rows += len(labels)
@@ -322,26 +325,28 @@ def labelled_stretches(
     return clips, columns
 
 
-def new_stretches(clips, recipe, label_column=None):
+def new_stretches(clips, recipe, label_column=None, group_column=None):
     """Clips without labels: where the recipe cuts windows, tables as their stretches.
 
     Stretches end where a number is missing. What is wrong with a table is its clip's
-    error. label_column: the truth of tables that have it.
+    error. label_column: the truth of tables that have it; group_column: their groups.
     """
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     if recipe.window is None or not tables:
         return clips
     parts = [clip for clip in clips if not is_table(clip.sources[0])]
     left_out = Counter()
-    texts = [label_column] * bool(label_column)
+    texts = [*filter(None, [label_column, group_column])]
     for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
-        if texts and isinstance(table, Exception):
-            (table,) = _read_tables([clip], recipe)
+        for some in (texts[:1], []):
+            if isinstance(table, Exception):
+                (table,) = _read_tables([clip], recipe, some)
         why = table
         stretches = []
         if not isinstance(table, Exception):
             left_out["with a missing number"] += np.sum(_gaps(table))
-            stretches = [part for _, part in _stretches(clip, table)]
+            parts_of = _stretches(clip, table, table.texts[1:])
+            stretches = [part for _, part in parts_of]
             why = ValueError(f"{clip.name}: a number is missing in each row")
         parts += stretches or [clip._replace(sources=[why])]
     long = _long_enough(parts, recipe, left_out)
@@ -425,8 +430,11 @@ def say_columns(clips, recipe, texts=()):
     return None
 
 
-def _stretches(clip, table, texts=()):
-    """[(first row, Clip without a label), ...]: rows without gaps of the same texts."""
+def _stretches(clip, table, texts):
+    """[(first row, Clip without a label), ...]: rows without gaps of the same texts.
+
+    table.texts: the column of labels, and that of groups, if they are read.
+    """
     gaps = _gaps(table)
     begins = np.arange(len(gaps)) == 0
     for column in (gaps, *texts):
@@ -434,10 +442,12 @@ def _stretches(clip, table, texts=()):
     starts = np.flatnonzero(begins).tolist()
     stretches = []
     for start, stop in zip(starts, [*starts[1:], len(gaps)]):
-        truth = [text[start:stop] for text in table.texts]
+        truth = [text[start:stop] for text in table.texts[:1]]
+        groups = [text[start] or None for text in table.texts[1:]]
         part = clip._replace(
             name=f"{clip.name}@{start}",
             sources=[table.numbers[start:stop]],
+            group=[clip.group, *groups][-1],
             recording=clip.name,
             edges=table.edges[start : stop + 1],
             truth=truth[0] if truth else None,

@@ -18,7 +18,7 @@ from grassmann_classify.recipes import (
     resampled,
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
-from grassmann_classify.words import first_of, plural, printable, to_stderr
+from grassmann_classify.words import each_once, first_of, plural, printable, to_stderr
 from grassmann_sc import files, frames, shared, subspaces
 
 VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
@@ -184,7 +184,7 @@ def look_at_new(clips, recipe, shape, strict=False):
     if why:
         to_stderr(
             f"{plural(len(why), 'new clip')} will have no answer:\n  "
-            + first_of([*why.values()], "\n  ")
+            + first_of(each_once(why), "\n  ")
         )
 
 

@@ -264,8 +264,11 @@ def _usual_names(names):
 # -------------------------------------------------------------------------- new clips
 
 
-def find_new_clips(path):
-    """The clips, without labels, in a folder at any depth, or one clip."""
+def find_new_clips(path, group_by=None):
+    """The clips, without labels, in a folder at any depth, or one clip.
+
+    group_by: as find_clips has it; a clip that it does not match has no group.
+    """
     paths = [*_paths_within(path)]
     is_single = paths == [path]
     if is_single and path.is_dir() and not contents(path).images:
@@ -275,9 +278,12 @@ def find_new_clips(path):
         )
     above = path.parent if is_single else path
     names = [printable(inner.relative_to(above).as_posix(), but="") for inner in paths]
-    return _without_tables(
-        [Clip(name, None, None, [inner]) for name, inner in zip(names, paths)]
-    )
+    clips = []
+    for name, inner in zip(names, paths):
+        is_grouped = re.search(group_by or "", inner.name)
+        group = group_of(inner, None, group_by) if is_grouped else None
+        clips.append(Clip(name, None, group, [inner]))
+    return _without_tables(clips)
 
 
 def _without_tables(clips):

@@ -92,12 +92,16 @@ def _say_alike(labels):
             )
 
 
-def new_clips(path, recipe, label_column=None):
-    """Those of a folder, a file of sets, or one clip; labels of recordings are truth."""
+def new_clips(path, recipe, settings):
+    """Those of a folder, a file of sets, or one clip; labels of recordings are truth.
+
+    Their groups are told by group_by, where it matches, or by group_column.
+    """
     if path.is_file() and holds_sets(path, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1]
-    clips = with_bases(find_new_clips(path), recipe.key)
-    return new_stretches(clips, recipe, label_column)
+    clips = with_bases(find_new_clips(path, settings.group_by), recipe.key)
+    names = settings.label_column, settings.group_column
+    return new_stretches(clips, recipe, *names)
 
 
 def recipe_of(clips, recipe, settings):

@@ -244,13 +244,13 @@ def check_model(model):
 # because, instead (n,): in words, the labelled sets that speak for the label and for
 # the runner-up; reasons (n,): the same as pairs, as words.reasons_for; ahead (n,): of
 # the label's score before the runner-up's, as a share of the largest. measure: what
-# scores are, "probability" or "score"; group, recordings, spans: as a Collection has them
+# scores are, "probability" or "score"; recordings, spans: as a Collection has them
 class Answers(
     namedtuple(
         "Answers",
         "names labels scores classes failed runner_up p_values p_any because instead "
-        "reasons ahead measure group recordings spans",
-        defaults=(None,) * 6 + ("score",) + (None,) * 3,
+        "reasons ahead measure recordings spans",
+        defaults=(None,) * 6 + ("score",) + (None,) * 2,
     )
 ):
     """Answers to sets, in arrays; to_frame gives them as a table of pandas."""
@@ -261,13 +261,11 @@ class Answers(
         """[{name: value}, ...] of the sets, as the command writes them.
 
         The answer is None where a set is unlike all classes at this coverage; its
-        nearest class is named always. Group, start and end are there if known.
+        nearest class is named always. Start and end are there if known.
         """
         possible = possible_classes(self, coverage)
         labels = self.labels.tolist()
         columns = {"clip": self.names}
-        if self.group is not None:
-            columns["group"] = self.group.tolist()
         if self.spans is not None:
             columns |= zip(("start", "end"), self.spans.T.tolist())
         own = zip(labels, possible)
@@ -340,7 +338,6 @@ def answers_of(model, collection):
         {**collection.unusable, **failed},
         model.classes[second],
         measure="probability" if hasattr(model.estimator, "predict_proba") else "score",
-        group=answered.group,
         recordings=answered.recordings,
         spans=answered.spans,
     )

@@ -429,10 +429,9 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
     ),
 }
 BESIDE_MODEL = {  # the options that a saved model goes with
-    *"model save labels out strict skip coverage smooth json label_column pictures "
-    "format dpi".split(),
+    *"model save labels out strict skip coverage smooth json label_column group_column "
+    "group_by pictures format dpi".split(),
 }
-OF_MORE = {"label_column", "group_column", "group_by"}  # clips that add reads
 READ = {  # what must be there
     "labels": "a file",
     "splits": "a file",
@@ -646,9 +645,12 @@ def _check_files(options):
 
 def _check_pairs(options):
     """Of options that are told together some exclude each other, some need each other."""
-    beside = BESIDE_MODEL | (OF_MORE if options.name == "add" else set())
     for name, default in DEFAULTS.items():
-        if options.model and name not in beside and getattr(options, name) != default:
+        if (
+            options.model
+            and name not in BESIDE_MODEL
+            and getattr(options, name) != default
+        ):
             raise ValueError(
                 f"{flag_of(name)} and --model exclude each other: a model keeps what it "
                 "was learned with"

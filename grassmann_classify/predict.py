@@ -26,7 +26,13 @@ from grassmann_classify.timeline import (
     stretches_of,
     timeline,
 )
-from grassmann_classify.words import UNLIKE, plural, say_failed, tell, to_stderr
+from grassmann_classify.words import (
+    UNLIKE,
+    plural,
+    say_failed,
+    tell,
+    to_stderr,
+)
 from grassmann_sc import files, plots, shared
 
 MOST = 20  # lines of clips, or of stretches
@@ -39,10 +45,10 @@ def predict(recipe, settings, paths, out):
     if paths.model:
         model = load(paths.model, name="--model")
         recipe = model.recipe
-        new = paths.new and new_clips(paths.new, recipe, settings.label_column)
+        new = paths.new and new_clips(paths.new, recipe, settings)
     else:
         clips, _, recipe = labelled_clips(recipe, settings, paths)
-        new = paths.new and new_clips(paths.new, recipe, settings.label_column)
+        new = paths.new and new_clips(paths.new, recipe, settings)
         inputs = read(recipe, settings, paths, clips)
         choose_kernels(settings, inputs)
         collection = inputs.collection
@@ -143,12 +149,16 @@ def answer(settings, paths, out, model, new):
     if settings.smooth and collection.spans is None:
         raise ValueError("--smooth goes with a model of recordings, cut by --window")
     answers = answers_of(model, collection)
-    records = answers.records(settings.coverage)
-    records += [{"clip": c, "failed": why} for c, why in answers.failed.items()]
-    how = {"method": model.method, "chosen": model.chosen, "failed": ""}
-    rows = [how | in_cells(record) for record in records]
-    header = dict.fromkeys([*rows[0]][len(how) :]) | how
-    rows = [[row.get(name, "") for name in header] for row in rows]
+    records = [r | {"failed": None} for r in answers.records(settings.coverage)]
+    records += [
+        {"clip": name, "answer": None, "failed": why}
+        for name, why in answers.failed.items()
+    ]
+    records = with_groups(records, new)
+    how = {"method": model.method, "chosen": model.chosen}
+    rows = [in_cells(record) | how for record in records]
+    header = [*rows[0]]
+    rows = [[row.get(name) for name in header] for row in rows]
     write_rows(out, "predictions.csv", header, rows)
     table = table_of(model, answers, records)
     report = Report(out, paths, paths.new, "answers to new clips")
@@ -160,13 +170,11 @@ def answer(settings, paths, out, model, new):
     right = f"{100 * model.score:.1f} % right in cross-validation"
     words = [f"{model.method}: {right}"]
     if answers.spans is None:
-        doubts = [row[1] == UNLIKE or bool(row[3]) for row in table.rows]
-        words += words_of(table, "clip", doubts)
+        words += words_of(table, "clip", [row for row in table.rows if row[3]])
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
     if paths.json:
-        usual = {"answer": None, "failed": None}
-        words = [json.dumps(record | usual | record) for record in records]
+        words = [*map(json.dumps, records)]
     for text in words:
         tell(text)
     if paths.pictures:
@@ -181,6 +189,19 @@ def answer(settings, paths, out, model, new):
     report.table(unusable(answers.failed, len(new)))
     report.save()
     say_failed(collection._replace(unusable=answers.failed))
+
+
+def with_groups(records, clips):
+    """The records of clips, or of their windows, with their groups if any is known."""
+    groups = {clip.name: clip.group for clip in clips if clip.group is not None}
+    if not groups:
+        return records
+    names = [record["clip"] for record in records]
+    owners = [name if name in groups else name.rpartition("#")[0] for name in names]
+    return [
+        {"clip": name, "group": groups.get(owner)} | record
+        for name, owner, record in zip(names, owners, records)
+    ]
 
 
 def table_of(model, answers, records):
@@ -208,26 +229,29 @@ def counts_of(rows, what):
     return f"{plural(len(rows), what)}: {each}"
 
 
-def words_of(table, what, doubts):
+def words_of(table, what, unsure=()):
     """Lines on a Table of clips or stretches, whose second cells are the answers.
 
-    A sentence of a single row, a line each of up to MOST; of more the counts, and those
-    of which doubts (n,) are True.
+    A sentence of a single row, a line each of up to MOST; of more the counts, the rows
+    that are unlike all classes, and the unsure ones.
     """
     columns = table.columns
     rows = table.rows
     if len(rows) == 1:
         parts = [f"{c} {cell}" for c, cell in zip(columns[2:], rows[0][2:]) if cell]
         return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
-    words = []
-    if len(rows) > MOST:
-        words.append(counts_of(rows, what))
-        rows = [row for row, doubt in zip(rows, doubts) if doubt]
-    used = [k for k in range(len(columns)) if any(row[k] != "" for row in rows)]
-    first, *shown = [[row[k] for k in used] for row in [columns, *rows]]
-    numbers = sum(k >= len(columns) - table.numbers for k in used)
-    words += [Table(first, shown, numbers=numbers).text(MOST)] * bool(rows)
-    return words + [f"and {len(rows) - MOST} more"] * (len(rows) > MOST)
+    if len(rows) <= MOST:
+        return [table.text()] * bool(rows)
+    unlike = [[name, *cells] for name, answer, *cells in rows if answer == UNLIKE]
+    words = [counts_of(rows, what)]
+    for head, some in (
+        ([UNLIKE, *columns[2:]], unlike),
+        (["unsure", *columns[1:]], unsure),
+    ):
+        more = [f"and {len(some) - MOST} more"] * (len(some) > MOST)
+        part = Table(head, some, notes=more, numbers=table.numbers)
+        words += [part.text(MOST)] * bool(some)
+    return words
 
 
 def timeline_of(report, model, new, answers, settings):
@@ -270,6 +294,7 @@ def timeline_of(report, model, new, answers, settings):
         span = [f"{time:.10g}" for time in span]
         rows.append([name, label, *span, "" if label == UNLIKE else probability, agree])
     columns = ["recording", "answer", f"from ({unit})", "to", answers.measure]
-    table = Table([*columns, "windows that agree"], rows, notes=notes, numbers=4)
+    table = Table([*columns, "windows that agree"], rows, numbers=4)
     report.table(table)
-    return [*words_of(table, "stretch", [row[1] == UNLIKE for row in rows]), *notes]
+    report.text(*notes)
+    return [*words_of(table, "stretch"), *notes]

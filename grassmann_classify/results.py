@@ -115,7 +115,11 @@ def save_predictions(out, collection, pairs, results):
         for row, i in enumerate(test):
             labels = ["" if answer is None else answer[row] for answer in answers]
             rows.append([collection.names[i], k, collection.label[i], *labels])
-    write_rows(out, "predictions.csv", ["clip", "split", "truth", *results], rows)
+            if collection.group is not None:
+                rows[-1].insert(1, collection.group[i])
+    groups = [] if collection.group is None else ["group"]
+    header = ["clip", *groups, "split", "truth", *results]
+    write_rows(out, "predictions.csv", header, rows)
 
 
 def _summary(label, pairs, splits):

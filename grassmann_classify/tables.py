@@ -56,17 +56,22 @@ class Table:
     best: int | None = None
 
     def text(self, most=None):
-        """The table in lines for a terminal, of its rows the first `most`, None: all."""
+        """The table in lines for a terminal, of its rows the first `most`, None: all.
+
+        Without columns whose cells are empty in these rows.
+        """
         lines = [self.title] * bool(self.title)
         if self.rows:
+            columns = []
+            first = len(self.columns) - self.numbers
             rows = [self.columns, *self.rows[:most]]
-            cells = [[str(cell) for cell in row] for row in rows]
-            widths = [max(map(len, column)) for column in zip(*cells)]
-            first = len(widths) - self.numbers
-            for row in cells:
-                pairs = enumerate(zip(row, widths))
-                row = [f"{c:>{w}}" if k >= first else f"{c:{w}}" for k, (c, w) in pairs]
-                lines.append("  ".join(row).rstrip())
+            for k, column in enumerate(zip(*rows)):
+                cells = [*map(str, column)]
+                width = max(map(len, cells))
+                mark = ">" if k >= first else "<"
+                if any(cells[1:]):
+                    columns.append([f"{cell:{mark}{width}}" for cell in cells])
+            lines += ["  ".join(row).rstrip() for row in zip(*columns)]
         return "\n".join([*lines, *self.notes])
 
 
@@ -92,12 +97,14 @@ def accuracies(results, columns, comparison):
         seconds = np.mean([split["seconds"] for split in done or splits])
         cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
         rows.append([name, *cells] if done else [name, "failed", *cells[1:-1], ""])
+    notes = [AS_GOOD] * bool(comparison.as_good)
     if spread:
+        notes.insert(0, "±: standard deviation over splits")
         names = [cell for name in names for cell in (name, "±")]
     return Table(
         ["row", *names, "behind, points", "as good", "seconds"],
         rows,
-        notes=["±: standard deviation over splits; " * spread + AS_GOOD],
+        notes=["; ".join(notes)] * bool(notes),
         numbers=len(names) + 3,
         best=[*results].index(comparison.first) if comparison.first else None,
     )

@@ -96,11 +96,10 @@ def plural(number, thing):
 
 def say_failed(collection, results=()):
     """Name the clips and rows that failed; exit with status 1 if any row did."""
-    if collection.unusable:
-        to_stderr(
-            f"\n{plural(len(collection.unusable), 'clip')} could not be used:\n  "
-            + "\n  ".join(collection.unusable.values())
-        )
+    why = collection.unusable
+    if why:
+        lines = "\n  ".join(each_once(why))
+        to_stderr(f"\n{plural(len(why), 'clip')} could not be used:\n  {lines}")
     failed = [
         f"{name} failed: {split['failed']}"
         for name, splits in dict(results).items()
@@ -109,6 +108,21 @@ def say_failed(collection, results=()):
     ]
     if failed:
         sys.exit("\n".join(dict.fromkeys(failed)))
+
+
+def each_once(why):
+    """The reasons in {name: why} of clips, each once, after the names of its clips.
+
+    >>> each_once({"a": "a: no reader", "b": "b: no reader", "c": "x/c is damaged"})
+    ['a, b: no reader', 'x/c is damaged']
+    """
+    names = {}
+    for name, words in why.items():
+        names.setdefault(words.removeprefix(f"{name}:"), []).append(name)
+    return [
+        words if words in why.values() else f"{first_of(some, ', ')}:{words}"
+        for words, some in names.items()
+    ]
 
 
 def first_of(texts, between):

@@ -611,7 +611,9 @@ def test_images_beside_clips_of_a_group_are_of_that_group(tmp_path, capsys):
     assert "groups are passed over" not in capsys.readouterr().err
 
 
-def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypatch):
+def test_a_reader_that_is_missing_stops_before_clips_are_lost(
+    tmp_path, monkeypatch, capsys
+):
     data = tmp_path / "data"
     arrays(*(data / label / f"{k}.npy" for label in "ab" for k in range(2)))
     (data / "a" / "c.mp4").write_bytes(b"a video")
@@ -622,6 +624,11 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypa
     (data / "b" / "c.mp4").write_bytes(b"a video")
     said = refused(tmp_path, *FEW)
     assert f"  a: 1 of 3 clips, b: 1 of 3 clips, as {command}\n" in said
+    arrays(*(data / label / f"{k}.npy" for label in "ab" for k in range(2, 4)))
+    run(tmp_path, *FEW, "--skip")
+    err = capsys.readouterr().err
+    assert f"2 clips could not be used:\n  a/c.mp4, b/c.mp4: {command}\n" in err
+    assert err.count("PyAV") == 2  # before the run, and at its end
     for file in data.rglob("*.npy"):
         file.unlink()
     assert refused(tmp_path, *FEW).count("PyAV") == 1

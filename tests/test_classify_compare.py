@@ -822,7 +822,9 @@ def predictions(folder, arrays, *options):
     main([*asked, "--no-pictures", "--baselines", *options])
     with open(folder / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
         lines = [*csv.DictReader(file)]
-    rows = [*lines[0]][3:]  # behind clip, split and truth
+    rows = [
+        name for name in lines[0] if name not in ("clip", "group", "split", "truth")
+    ]
     return {row: [line[row] for line in lines] for row in rows}
 
 

@@ -118,13 +118,18 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
 def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases[:14], y=label[:14])
-    np.savez("new.npz", bases=bases[14:])
+    np.savez("new.npz", bases=bases[14:], group=[*"aabbcc"])
     main(["predict", "new.npz", "--data", "b.npz", "--save", "m.npz", *QUICK])
     first = (here / "out" / "predictions.csv").read_text()
     main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
     assert (here / "out-2" / "predictions.csv").read_text() == first
-    answered = [line.split(",")[1] for line in first.splitlines()[1:]]
-    assert answered == label[14:].tolist()
+    header, *rows = [line.split(",")[:3] for line in first.splitlines()]
+    assert header == ["clip", "group", "answer"]
+    assert [row[2] for row in rows] == label[14:].tolist()
+    assert "".join(row[1] for row in rows) == "aabbcc"
+    np.savez("new.npz", bases=bases[14:], group=[*"aab"])
+    with pytest.raises(SystemExit, match="group must have length 6, one a set, got"):
+        main(["predict", "new.npz", "--model", "m.npz"])
     assert load("m.npz").recipe.features == "ready-made"
     np.savez("more.npz", bases=bases[14:], y=label[14:])
     main(["add", "more.npz", "--model", "m.npz", "--save", "m2.npz"])
@@ -159,9 +164,9 @@ def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     main(["compare", "data", "--repeats", "1", "--no-kernels", *QUICK])
     out, err = capsys.readouterr()
     assert "22 sets of 2 classes" in out
-    with np.load(here / "out" / "codes.npz") as arrays:
-        names = arrays["names"].tolist()
-    assert names[:3] == ["left/0.npz#0", "left/0.npz#1", "left/10.npz"]
+    rows = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    names = {row.partition(",")[0] for row in rows}
+    assert names & {"left/0.npz#0", "left/10.npz"} and "left/0.npz" not in names
     assert "2 clips could not be used" in err
     assert "left/bad.npz: bases must have orthonormal columns" in err
     assert "left/frames.npy: holds frames, the others hold a ready-made subspace" in err

@@ -1,7 +1,6 @@
 """Sensors: tables, long recordings cut into windows, arrays of channels."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -14,7 +13,9 @@ from grassmann_classify.arrays import (
 )
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
+from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.model_file import load
+from grassmann_classify.options import parse, split
 from grassmann_classify.settings import Recipe
 
 QUICK = ["--recipe", "plain", "--no-pictures", "--methods", "nearest", "--p", "1"]
@@ -86,11 +87,11 @@ def test_a_model_keeps_the_columns_that_it_was_learned_with(folders, capsys):
 
 
 def labelled(*words):
-    """{name: label} of the sets of a run."""
-    shutil.rmtree("out", ignore_errors=True)
-    main(["compare", *words, "--repeats", "1", *QUICK])
-    with np.load("out/codes.npz") as arrays:
-        return dict(zip(arrays["names"].tolist(), arrays["label"].tolist()))
+    """{name: label} of the sets that a run would read."""
+    recipe, settings, paths = split(parse(["compare", *words, *QUICK]))
+    clips, _, recipe = labelled_clips(recipe, settings, paths)
+    collection = read(recipe, settings, paths, clips).collection
+    return dict(zip(collection.names, collection.label.tolist()))
 
 
 def test_tables_beside_other_clips_are_none(folders, capsys):
@@ -196,7 +197,7 @@ def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
     assert "columns of day.csv: ax, ay, az" in err
     assert "84 sets of 3 classes" in out and "one group left out at a time" in out
     lines = (here / "out" / "predictions.csv").read_text().splitlines()
-    assert lines[1].startswith("day.csv@0#0,0,sit,")
+    assert lines[1].startswith("day.csv@0#0,1,0,sit,")
 
 
 def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
@@ -371,8 +372,10 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
         (here / "more.npz").unlink(missing_ok=True)
         with pytest.raises(SystemExit, match="--label-column names"):
             main(learning)
-    with pytest.raises(SystemExit, match="^2$"):
-        main(["predict", "one/day.csv", "--model", "one.npz", *labelled])
+    main(["predict", "one/day.csv", "--model", "one.npz", *labelled])
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()
+    assert lines[0].startswith("clip,group,start,end,answer,")
+    assert lines[1].startswith("day.csv@0#0,1,")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from grassmann_classify.arrays import labelled_stretches, new_stretches
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.finding import find_new_clips
+from grassmann_classify.predict import MOST, words_of
+from grassmann_classify.tables import Table
 from grassmann_classify.timeline import (
     Stretch,
     answers_at,
@@ -518,10 +520,9 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
     names = ["run", "sit", UNLIKE, "walk"]
     each = ", ".join(f"{name} {answers.count(name)}" for name in names)
     assert lines[0] == f"25 clips: {each}"
-    doubts = [
-        row["clip"] for row in rows if not row["answer"] or ";" in row["possible"]
-    ]
-    assert [line.split()[0] for line in lines[2:]] == doubts and "strange.csv" in doubts
+    unlike = [row["clip"] for row in rows if not row["answer"]]
+    assert "strange.csv" in unlike and lines[1].split("  ")[0] == UNLIKE
+    assert [line.split()[0] for line in lines[2:]] == unlike
     # of 24 labelled clips none rules out a class at 99.9 %
     main(["predict", "new", "--data", "data", *asked, "--coverage", "0.999"])
     lines = capsys.readouterr().out.splitlines()
@@ -532,6 +533,73 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
         r"\nstrange.csv: unlike all classes; nearest \w+/\d.csv\n",
         capsys.readouterr().out,
     )
+
+
+def test_of_many_the_unlike_come_before_the_unsure_and_no_column_is_empty():
+    columns = ["clip", "answer", "probability", "also possible", "nearest"]
+    sure = [[f"{k}.npy", "run", "0.99", "", "a"] for k in range(25)]
+    unsure = [[f"u{k}", "sit", "0.5", "run", "b"] for k in range(MOST + 2)]
+    strange = ["x", UNLIKE, "", "", "c"]
+    table = Table(columns, [*sure, *unsure, strange], numbers=0)
+    lines = "\n".join(words_of(table, "clip", unsure)).splitlines()
+    assert lines[0] == f"{26 + MOST + 2} clips: run 25, sit {MOST + 2}, {UNLIKE} 1"
+    assert lines[1:4] == [
+        f"{UNLIKE}  nearest",
+        f"x{' ' * len(UNLIKE)} c",
+        "unsure  answer  probability  also possible  nearest",
+    ]
+    assert [line.split()[0] for line in lines[4:-1]] == [
+        row[0] for row in unsure[:MOST]
+    ]
+    assert lines[-1] == "and 2 more"
+    few = Table(columns, sure[:MOST])
+    assert (
+        words_of(few, "clip")[0].splitlines()[0]
+        == "clip    answer  probability  nearest"
+    )
+    assert len(words_of(few, "clip")[0].splitlines()) == 1 + MOST
+    (line,) = words_of(Table(columns, [unsure[0]]), "clip")
+    assert line == "u0: sit; probability 0.5; also possible run; nearest b"
+    assert words_of(Table(columns, []), "clip") == []
+
+
+# ------------------------------------------------------------------------------ groups
+
+
+def groups_in(path):
+    return {row["clip"]: row["group"] for row in rows_of(path)}
+
+
+def test_new_recordings_have_their_groups_and_are_cut_where_these_change(here):
+    """By a column, where a table has it, or by the names of files."""
+    rng = np.random.default_rng(0)
+    for person in "ab":
+        plan = [("sit", 8), ("walk", 8)]
+        rows, labels = recording(ord(person), plan, rng)
+        labels = [f"{label},{person}" for label in labels]
+        write(here / "data" / f"p{person}.csv", rows, labels)
+    rows, _ = recording(1, [("sit", 6)], rng)
+    write(here / "new" / "x1.csv", rows, ["sit,c"] * 50 + ["sit,"] * 70)
+    write(here / "new" / "x2.csv", rows, ["sit"] * 120)
+    write(here / "new" / "y.csv", rows)
+    for path in (*(here / "data").iterdir(), here / "new" / "x1.csv"):
+        path.write_text(path.read_text().replace("activity", "activity,person"))
+    asked = ["--label-column", "activity", *CUT, *PLAIN, "--no-pictures"]
+    names = ["x1.csv@0", "x1.csv@50#0", "x1.csv@50#1", "x1.csv@50#2"]
+    kept = ["--data", "data", "--save", "m.npz"]
+    main(["predict", "new", *kept, *asked, "--group-column", "person"])
+    groups = groups_in(here / "out" / "predictions.csv")
+    assert [*groups][:3] == names[:3] and groups[names[0]] == "c"
+    assert not any(groups[name] for name in groups if name != names[0])
+    assert {name.partition("@")[0] for name in groups} == {"x1.csv", "x2.csv", "y.csv"}
+    stretches = rows_of(here / "out" / "stretches.csv")
+    assert {s["recording"] for s in stretches} == {"x1.csv", "x2.csv", "y.csv"}
+    main(["predict", "new", "--model", "m.npz", "--group-by", r"x\d"])
+    groups = groups_in(here / "out-2" / "predictions.csv")
+    for name, group in groups.items():
+        assert group == ("" if name.startswith("y") else name[:2])
+    main(["predict", "new", "--model", "m.npz"])
+    assert "group" not in rows_of(here / "out-3" / "predictions.csv")[0]
 
 
 # ------------------------------------------------------------------------- in a program

@@ -158,7 +158,7 @@ def test_the_page_on_folders_makes_a_tree_that_compare_reads(tmp_path):
     assert len(accuracies(printed)) == 12
     assert min(accuracies(printed).values()) > 90
     left = {path.name for path in (tmp_path / "out").rglob("*")}
-    assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "report.html"}
+    assert left >= {"results.json", "map.png", "gram.png", "report.html"}
 
 
 def test_quickstart_prints_three_methods_and_leaves_three_pictures(tmp_path):

@@ -23,7 +23,7 @@ from problems import generators
 
 QUICK = "--recipe plain --no-kernels --p 1 --lam 0.1".split()
 ROWS = ["nearest", "gsc", "subspaces", "mean frame", "glc"]
-MINE = ["files.txt", "results.json", "report.html", "photo.png", "codes.npz", "l.csv"]
+MINE = ["files.txt", "results.json", "report.html", "photo.png", "l.csv"]
 MINE += ["suspects.csv", "model.npz", "predictions.csv", "clusters.csv", "map.png"]
 PLACES = ["out", ".", "data", "data/a", "flat", "new", "out2", "data/out", "mine"]
 
