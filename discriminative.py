@@ -422,19 +422,16 @@ def _typical_beta(problem, atoms):
 
     1 where there is none or it is 0.
     """
-    members = problem.members
-    factors = _ridge_factors(core.bases_gram(atoms), members, problem.ridge)
-    total = 0.0
-    for tile in (
-        core.query_tiles(len(problem.X), len(atoms)) if len(members) > 1 else []
-    ):
-        K_xd = core.bases_gram(problem.X[tile], atoms)
-        errors = problem.X.shape[2] - _codes_and_explained(K_xd, members, factors)[1]
-        every = np.arange(len(errors))
-        own = errors[every, problem.index[tile]]
-        errors[every, problem.index[tile]] = np.inf
-        total += problem.weights[tile] @ np.abs(errors.min(axis=1) - own)
-    gap = total / problem.weights.sum()
+    if len(problem.members) == 1:
+        return 1.0
+    errors = problem.X.shape[2] - ridge_explained(
+        problem.X, atoms, problem.atom_index, len(problem.members), problem.ridge
+    )
+    every = np.arange(len(errors))
+    own = errors[every, problem.index]
+    errors[every, problem.index] = np.inf
+    gaps = np.abs(errors.min(axis=1) - own)
+    gap = problem.weights @ gaps / problem.weights.sum()
     return float(BORDER / gap) if gap > LEAST_GAP else 1.0
 
 

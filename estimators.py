@@ -708,19 +708,15 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
             codes, K_dd, K_xd, self.index_, len(self.classes_), self._rule()
         )
 
-    def explain(self, X: ArrayLike, n_atoms: int | None = None) -> core.Shares:
+    def explain(self, X: ArrayLike) -> core.Shares:
         """Why a class won: the atoms behind the scores, by grassmann_sc.score_shares.
 
         Returns indices (n, m) of fit's samples, largest share first, and their shares.
-        n_atoms: give only so many of each query's; by default all that have a share.
         """
         codes, K_dd, K_xd, norm2 = self._coded(X)
-        shares = core.score_shares(
+        return core.score_shares(
             codes, K_dd, K_xd, self.index_, norm2=norm2, rule=self._rule()
         )
-        if n_atoms is not None:
-            core.check_integer(n_atoms, "n_atoms", 1)
-        return core.Shares(shares.indices[:, :n_atoms], shares.values[:, :n_atoms])
 
     def logits(self, X: ArrayLike) -> np.ndarray:
         """class_scores / temperature_, (n, n_classes)."""

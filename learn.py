@@ -92,7 +92,7 @@ def gdl(
     lam: float | None = None,
     *,
     n_neighbors: int | None = None,
-    coding: str | Callable | None = None,
+    coding: Callable | None = None,
     lam_scale: str | None = None,
     positive: bool = False,
     init: str | ArrayLike = "kmeans++",
@@ -115,8 +115,7 @@ def gdl(
     better: update_atoms.
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
     gsc and glc.
-    coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes
-    (n, N). lam_scale="max": lambda is lam times the median of the samples' lam_max over
+    coding: instead, a function (K_dd, K_xd, norm2=p) -> codes (n, N). lam_scale="max": lambda is lam times the median of the samples' lam_max over
     the first atoms, the same for all; the result's lam tells it.
     positive: sparse codes >= 0.
     init: a method of init_atoms, or atoms (n_atoms, d, p).
@@ -388,15 +387,10 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
 
 def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
     """The Coder of these options of gdl."""
-    named = coding is None or isinstance(coding, str) and coding in ("sparse", "local")
-    if not (callable(coding) or named):
-        raise ValueError(
-            f"coding must be 'sparse', 'local' or a function, got {coding!r}"
-        )
     positive = core.check_flag(positive, "positive")
     if lam is not None:
         lam = core.check_number(lam, "lam", least=0)
-    if not callable(coding):
+    if coding is None:
         core.make_coding(
             (1, n_atoms),
             np.dtype(float),
@@ -405,20 +399,14 @@ def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
             lam_scale=lam_scale,
             positive=positive,
         )
-        if coding not in (None, "local" if lam is None else "sparse"):
-            needed = "lam" if coding == "sparse" else "n_neighbors"
-            raise ValueError(
-                f"coding = {coding!r} needs {needed}, got lam = {lam!r}, "
-                f"n_neighbors = {n_neighbors!r}"
-            )
+    elif not callable(coding):
+        raise ValueError(f"coding must be a function or None, got {coding!r}")
     elif n_neighbors is not None or positive or lam_scale is not None:
         raise ValueError(
             "n_neighbors, positive and lam_scale must be left to the function when "
             "coding is one"
         )
-    return Coder(
-        coding if callable(coding) else None, lam, n_neighbors, lam_scale, positive
-    )
+    return Coder(coding, lam, n_neighbors, lam_scale, positive)
 
 
 def _weighted_median(values, weights):

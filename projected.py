@@ -366,7 +366,7 @@ def _descent(x, atoms, start, rules):
         stalled = 0 if state.cost < before else stalled + 1
         before = min(before, state.cost)
         ended = worst <= rules.tol or n_iter >= rules.max_iter or stalled > 3
-        if ended or _is_closed(state.point):
+        if ended or state.point.gap <= NEAR * LEAST_GAP:
             code = np.zeros(len(start))
             code[state.active] = state.y / state.y.sum()
             return _End(code, state.cost, worst, state.point.gap, n_iter)
@@ -376,10 +376,6 @@ def _descent(x, atoms, start, rules):
 
 def _cost(point, y, rules):
     return np.inf if point.gap < LEAST_GAP else point.loss + rules.lam * np.abs(y).sum()
-
-
-def _is_closed(point):
-    return point.gap <= NEAR * LEAST_GAP
 
 
 def _violations(state, atoms, rules):
@@ -436,7 +432,7 @@ def _newton_on_active(state, rules, max_steps):
         if after is None:
             break
         state = after
-        if _is_closed(state.point):
+        if state.point.gap <= NEAR * LEAST_GAP:
             break
     return _keep(state, state.y != 0), n_steps
 

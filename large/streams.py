@@ -85,7 +85,7 @@ class OnlineGDL:
         lam: float | None = None,
         *,
         n_neighbors: int | None = None,
-        coding: str | Callable | None = None,
+        coding: Callable | None = None,
         lam_scale: str | None = None,
         positive: bool = False,
         init: str | ArrayLike = "kmeans++",

@@ -580,11 +580,6 @@ def test_explain_gives_the_shares_of_the_scores(coding, rule):
         there = mine.any(axis=1)
         sums = np.where(mine, values, 0).sum(axis=1)
         assert error(sums[there], scores[there, c]) < TIGHT
-    first = model.explain(Q, n_atoms=2)
-    assert np.array_equal(first.indices, indices[:, :2])
-    assert np.array_equal(first.values, values[:, :2])
-    with pytest.raises(ValueError, match="n_atoms must be >= 1, got 0"):
-        model.explain(Q, n_atoms=0)
 
 
 @pytest.mark.parametrize("coding", ["sparse", "local"])

@@ -391,20 +391,11 @@ def test_progress_is_a_line_with_the_cost(capsys, monkeypatch):
 # ---------------------------- codings
 
 
-def test_codings_by_name_and_by_function():
-    by_lam = learn.gdl(SMALL, 4, 0.2, n_iter=2, rng=0)
-    assert np.array_equal(
-        learn.gdl(SMALL, 4, 0.2, coding="sparse", n_iter=2, rng=0).costs, by_lam.costs
-    )
+def test_codings_by_number_and_by_function():
     local = learn.gdl(SMALL, 4, n_neighbors=2, n_iter=2, rng=0)
-    for coding, options in (
-        ("local", dict(n_neighbors=2)),
-        (functools.partial(core.locality_codes, n_neighbors=2), {}),
-    ):
-        assert np.array_equal(
-            learn.gdl(SMALL, 4, coding=coding, n_iter=2, rng=0, **options).atoms,
-            local.atoms,
-        )
+    coding = functools.partial(core.locality_codes, n_neighbors=2)
+    by_function = learn.gdl(SMALL, 4, coding=coding, n_iter=2, rng=0)
+    assert np.array_equal(by_function.atoms, local.atoms)
 
 
 def test_positive_codes_are_positive():
@@ -740,15 +731,7 @@ def test_bad_input_is_named(call, error, message):
     [
         (
             dict(lam=0.1, coding="best"),
-            "coding must be 'sparse', 'local' or a function, got 'best'",
-        ),
-        (
-            dict(lam=0.1, coding="local"),
-            "coding = 'local' needs n_neighbors, got lam = 0.1",
-        ),
-        (
-            dict(n_neighbors=2, coding="sparse"),
-            "coding = 'sparse' needs lam, got lam = None",
+            "coding must be a function or None, got 'best'",
         ),
         (
             dict(n_neighbors=2, positive=True),
