@@ -15,7 +15,7 @@ import grassmann_sc as core
 from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import labelled_clips, read
-from grassmann_classify.page import Report, draw_suspects
+from grassmann_classify.page import PICTURED, Report, called, draw_clips
 from grassmann_classify.splits import say_kept_together
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import (
@@ -89,8 +89,16 @@ def check(recipe, settings, paths, out):
     for table in tables.values():
         tell(table.text(PRINTED))
     report = Report(out, paths, paths.data, "labels that may be wrong, copies")
-    if wrong and paths.pictures:
-        draw_suspects(report, recipe.key, collection, clips, suspects, wrong[:PRINTED])
+    if paths.pictures:
+        leads = {
+            i: (
+                f"{called(label[i])}; {called(suspects.suspected[i])}?",
+                suspects.reasons[i],
+            )
+            for i in wrong[:PICTURED]
+        }
+        title = "Labels that may be wrong"
+        draw_clips(report, "suspects", title, collection, clips, recipe.key, leads)
     report.about(collection, len(clips))
     for heading, table in (tables | {"Copies": copies}).items():
         report.section(heading)

@@ -6,11 +6,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.inputs import collection_of, new_clips, recipe_of
-from grassmann_classify.page import (
-    Report,
-    draw_clusters,
-    unusable,
-)
+from grassmann_classify.page import PICTURED, Report, draw_clips, unusable
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import (
@@ -70,9 +66,17 @@ def cluster(recipe, settings, paths, out):
         tell(text)
     report = Report(out, paths, paths.data, "clusters of clips")
     if paths.pictures:
-        labels = [f"cluster {k}" for k in clusters.number]
+        labels = np.array([f"cluster {k}" for k in clusters.number])
         report.draw("map", what, plots.plot_map, clusters.K, labels)
-        draw_clusters(report, recipe.key, clips, collection, clusters)
+        _, first, sizes = np.unique(
+            clusters.number[clusters.order], return_index=True, return_counts=True
+        )
+        leads = {
+            i: (f"{labels[i]}, {plural(n, 'set')}", clusters.reasons[i])
+            for i, n in zip(clusters.order[first[:PICTURED]].tolist(), sizes)
+        }
+        made = collection._replace(label=labels)
+        draw_clips(report, "clusters", "Clusters", made, clips, recipe.key, leads)
     report.section("Clusters")
     report.text(*notes)
     report.table(

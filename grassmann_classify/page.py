@@ -52,20 +52,22 @@ CAPTIONS = {  # what to see in a picture, by the first word of its name
     "other: a bright block on the diagonal is a class that holds together.",
     "map": "A point a clip, near each other where subspaces are alike: classes that overlap "
     "are hard to tell apart.",
-    "answers": "New clips, the least sure first, and labelled clips that speak for them.",
-    "suspects": "Labels that may be wrong, and clips that speak against them.",
-    "clusters": "In each cluster the clips that the others of it explain best.",
-    "wrong": "Clips with wrong answers, the most often wrong first, and labelled clips that "
-    "decided.",
+    "answers": "A new clip, the least sure first; labelled clips that speak for its answer, "
+    "and for the runner-up.",
+    "suspects": "A clip with its label and another class, the most suspect first; clips that "
+    "speak for that class.",
+    "clusters": "In each cluster the clip that the others explain best; clips that share most "
+    "with it.",
+    "wrong": "A clip with its class and the answer, the most often wrong first; labelled clips "
+    "that speak for that answer.",
     "timeline": "A bar a recording: colours are answers, hatched where unlike all classes.",
 }
 MOST_BYTES = 12_000
-QUALITIES = (50, 30, 15, 5)
+QUALITY = 50
 EACH = 200  # milliseconds of a frame
 # of the pictures that a page can hold, and of those that it can name alone
 KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".pdf": None}
 PICTURED = 12  # clips of a sheet
-TYPICAL = 6  # clips of a cluster in its sheet
 PICTURED_P = 3  # of the Gram matrix and the map
 LINE = 20  # letters under an image of a sheet
 DECIDED = 2  # labelled clips that are named as what decided
@@ -242,7 +244,7 @@ class Report:
             if ax is not None:
                 plt.close(ax.figure)
 
-    def sheet(self, name, title, rows, note=""):
+    def sheet(self, name, title, rows):
         """Draw clips in rows, if there are any, as strips of frames; on the page they move.
 
         Where Pillow writes WebP, as its wheels do; they rest where the reader asks for
@@ -253,18 +255,12 @@ class Report:
             return
         strips = [[cell and (strip(cell[0]), cell[1]) for cell in row] for row in rows]
         if not features.check("webp"):
-            self.draw(name, title, plots.plot_sheet, strips, note=note)
+            self.draw(name, title, plots.plot_sheet, strips)
             return
-        self._draw(name, title, plots.plot_sheet, strips, note=note)
-        made = {}
+        self._draw(name, title, plots.plot_sheet, strips, note=CAPTIONS[name])
         self.text(CAPTIONS[name])
-        self.parts.append('<div class="sheet">')
-        for row in rows:
-            cells = [_figure(cell, made) for cell in row]
-            self.parts.append(f'<div class="row">{"".join(cells)}</div>')
-        self.parts.append("</div>")
-        if note:
-            self.text(f"{note[0].upper()}{note[1:]}.")
+        lines = [f'<div class="row">{"".join(map(_figure, row))}</div>' for row in rows]
+        self.parts.append(f'<div class="sheet">{"".join(lines)}</div>')
 
     def save(self):
         """Write the page, whole or not at all."""
@@ -299,24 +295,23 @@ class Report:
         self.out.write("report.html", lambda file: file.write(page))
 
 
-def _figure(cell, made):
-    """A figure of a cell of a sheet; made: {id of a film: its addresses}, once each."""
+def _figure(cell):
+    """A figure of a cell of a sheet."""
     if cell is None:
         return '<span class="gap"></span>'
     film, words = cell
-    if id(film) not in made:
-        middle = film[len(film) // 2 :][:1]
-        made[id(film)] = as_url(animated(film)), as_url(webp(middle))
-    moving, at_rest = made[id(film)]
     lines = html.escape(words).replace("\n", "<br>").replace("_", f"_{BREAK}")
     alt = html.escape(" ".join(words.split()))
-    less = "print, (prefers-reduced-motion: reduce)"
-    source = f'<source media="{less}" srcset="{at_rest}">' if len(film) > 1 else ""
+    source = ""
+    if len(film) > 1:
+        less = "print, (prefers-reduced-motion: reduce)"
+        at_rest = as_url(webp(film[len(film) // 2 :][:1]))
+        source = f'<source media="{less}" srcset="{at_rest}">'
     kind = ' class="strip"' if film.shape[2] > 2 * film.shape[1] else ""
     return (
         f"<figure{kind}><picture>{source}"
         f'<img alt="{alt}" width="{film.shape[2]}" height="{film.shape[1]}" '
-        f'src="{moving}"></picture><figcaption>{lines}</figcaption></figure>'
+        f'src="{as_url(webp(film))}"></picture><figcaption>{lines}</figcaption></figure>'
     )
 
 
@@ -326,25 +321,17 @@ def unusable(why, n_clips):
     return Table(["clip", "why"], [*why.items()], title if why else "")
 
 
-def animated(film):
-    """A film (n, height, width) in uint8 as WebP: bytes, at most MOST_BYTES of them.
+def webp(film):
+    """A film (n, height, width) in uint8 as WebP: bytes.
 
-    If it is too long for these at the least quality, with every second frame.
+    Of more than MOST_BYTES with every second frame.
     """
-    for quality in QUALITIES:
-        content = webp(film, quality)
-        if len(content) <= MOST_BYTES:
-            return content
-    return animated(film[::2])
-
-
-def webp(film, quality=QUALITIES[0]):
-    """A film as WebP of this quality: bytes."""
     first, *others = (Image.fromarray(frame) for frame in film)
     file = io.BytesIO()
     how = {"append_images": others, "save_all": True, "loop": 0, "duration": EACH}
-    first.save(file, "WEBP", quality=quality, **how)
-    return file.getvalue()
+    first.save(file, "WEBP", quality=QUALITY, **how)
+    content = file.getvalue()
+    return webp(film[::2]) if others and len(content) > MOST_BYTES else content
 
 
 def as_url(content, kind="image/webp"):
@@ -434,7 +421,14 @@ def tell_where_wrong(report, run, pairs, results, first, pictures):
     columns = ["wrong clip", "class", "answer", "what decided", "times"]
     report.table(Table(columns, rows, numbers=1), anchors)
     if pictures:
-        _draw_wrong_clips(report, run, wrong, first)
+        leads = {}
+        for i, answer, times, reasons in wrong[:PICTURED]:
+            words = f"{called(label[i])}, not {called(answer)}"
+            leads[i] = words + f"\n{times} times" * (times > 1), reasons
+        title = f"{first}, {printable(report.paths.data.stem)}\n"
+        title += f"{plural(len(wrong), 'clip')} with a wrong answer"
+        key = run.recipe.key
+        draw_clips(report, "wrong", title, collection, run.clips, key, leads)
 
 
 def _add_confusion(report, classes, truth, predicted, anchors):
@@ -482,21 +476,6 @@ def wrong_answers(collection, pairs, results, name):
     return rows
 
 
-def _draw_wrong_clips(report, run, wrong, name):
-    """The first wrong_answers of a row, with what speaks for them."""
-    collection = run.bank.collection
-    leads = {}
-    for i, answer, times, reasons in wrong[:PICTURED]:
-        words = f"{called(collection.label[i])}, not {called(answer)}"
-        leads[i] = words + f"\n{times} times" * (times > 1), reasons
-    rows = rows_of_sheet(collection, run.clips, run.recipe.key, leads)
-    note = "a clip with its class and the answer; labelled clips that speak for that"
-    part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
-    title = f"{name}, {printable(report.paths.data.stem)}\n"
-    title += f"{part}{plural(len(wrong), 'clip')} with a wrong answer"
-    report.sheet("wrong", title, rows, note)
-
-
 def draw_answers(report, model, new, collection, answers, possible):
     """New clips, the least sure first, with what speaks for label and runner-up.
 
@@ -520,46 +499,15 @@ def draw_answers(report, model, new, collection, answers, possible):
         words = f"{called(answers.labels[i])}\n{caption(answers.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
         rows += [] if film is None else [row_of(film, words, *parts)]
-    note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
         f"{plural(len(rows), 'new clip')} of {len(answers.names)}, the least sure first\n"
         f"{model.method}"
     )
-    report.sheet("answers", title, rows, note)
+    report.sheet("answers", title, rows)
 
 
-def draw_suspects(report, key, collection, clips, suspects, first):
-    """The first suspects, with what speaks for another class."""
-    leads = {}
-    for i in first:
-        words = f"{called(collection.label[i])}; {called(suspects.suspected[i])}?"
-        leads[i] = words, suspects.reasons[i]
-    rows = rows_of_sheet(collection, clips, key, leads)
-    note = "a clip with its label and another class; clips that speak for that"
-    report.sheet(
-        "suspects", "Labels that may be wrong, the most suspect first", rows, note
-    )
-
-
-def draw_clusters(report, key, clips, collection, clusters):
-    """The first clips of the largest clusters, a row each."""
-    rows = []
-    for k in range(1, min(clusters.number.max(), PICTURED) + 1):
-        members = [i for i in clusters.order if clusters.number[i] == k]
-        first = members[:TYPICAL]
-        films = films_of(collection.names, collection.clip, clips, key, first)
-        size = f"cluster {k}, {plural(len(members), 'set')}\n"
-        row = [
-            (film, f"{size if i == first[0] else ''}{caption(collection.names[i])}")
-            for i, film in zip(first, films)
-            if film is not None
-        ]
-        rows += [row] if row else []
-    report.sheet("clusters", "In each cluster, what the others explain best", rows)
-
-
-def rows_of_sheet(collection, clips, key, leads):
-    """Rows of sets that have images, and of what speaks for another class of theirs.
+def draw_clips(report, name, title, collection, clips, key, leads):
+    """A sheet of sets that have images, and of what speaks for a class of theirs.
 
     leads {set: (words, [(set, share), ...])}.
     """
@@ -575,7 +523,7 @@ def rows_of_sheet(collection, clips, key, leads):
         if films[i] is not None:
             words = f"{words}\n{caption(names[i], label[i])}"
             rows.append(row_of(films[i], words, part))
-    return rows
+    report.sheet(name, title, rows)
 
 
 def row_of(image, words, *parts):

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from grassmann_classify.learning import build_new, learn, more
 from grassmann_classify.model import answers_of, in_cells, possible_classes
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import Report, draw_answers, unusable
-from grassmann_classify.tables import Table, write_rows
+from grassmann_classify.tables import Table, counts_of, words_of, write_rows
 from grassmann_classify.timeline import (
     Stretch,
     labelled_rows,
@@ -33,9 +32,7 @@ from grassmann_classify.words import (
     tell,
     to_stderr,
 )
-from grassmann_sc import files, plots, shared
-
-MOST = 20  # lines of clips, or of stretches
+from grassmann_sc import files, plots
 
 
 def predict(recipe, settings, paths, out):
@@ -219,39 +216,6 @@ def table_of(model, answers, records):
         rows.append([*row, model.names[own[0][0]] if own else ""])
     columns = ["clip", "answer", answers.measure, "also possible"]
     return Table([*columns, "nearest"], rows)
-
-
-def counts_of(rows, what):
-    """How many rows of a Table of clips, or of others, have each answer, in words."""
-    counts = Counter(row[1] for row in rows)
-    labels = sorted(counts, key=shared.natural_order)
-    each = ", ".join(f"{label} {counts[label]}" for label in labels)
-    return f"{plural(len(rows), what)}: {each}"
-
-
-def words_of(table, what, unsure=()):
-    """Lines on a Table of clips or stretches, whose second cells are the answers.
-
-    A sentence of a single row, a line each of up to MOST; of more the counts, the rows
-    that are unlike all classes, and the unsure ones.
-    """
-    columns = table.columns
-    rows = table.rows
-    if len(rows) == 1:
-        parts = [f"{c} {cell}" for c, cell in zip(columns[2:], rows[0][2:]) if cell]
-        return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
-    if len(rows) <= MOST:
-        return [table.text()] * bool(rows)
-    unlike = [[name, *cells] for name, answer, *cells in rows if answer == UNLIKE]
-    words = [counts_of(rows, what)]
-    for head, some in (
-        ([UNLIKE, *columns[2:]], unlike),
-        (["unsure", *columns[1:]], unsure),
-    ):
-        more = [f"and {len(some) - MOST} more"] * (len(some) > MOST)
-        part = Table(head, some, notes=more, numbers=table.numbers)
-        words += [part.text(MOST)] * bool(some)
-    return words
 
 
 def timeline_of(report, model, new, answers, settings):

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from grassmann_classify.rows import FEWEST, front, within_chance
-from grassmann_classify.words import FORMULA, TERMS, in_words, meaning, plural
+from grassmann_classify.words import FORMULA, TERMS, UNLIKE, in_words, meaning, plural
 from grassmann_sc import shared
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
 COLUMNS = {"accuracy": "accuracy, %", "balanced": "balanced, %", "f1": "F1, %"}
 NAMED = 3  # rows in a sentence
 WORST = 5  # classes on the terminal
+MOST = 20  # lines of clips, or of stretches, there
 AS_GOOD = "as good: within chance of the best row"
 
 
@@ -73,6 +74,39 @@ class Table:
                     columns.append([f"{cell:{mark}{width}}" for cell in cells])
             lines += ["  ".join(row).rstrip() for row in zip(*columns)]
         return "\n".join([*lines, *self.notes])
+
+
+def counts_of(rows, what):
+    """How many rows of a Table of clips, or of others, have each answer, in words."""
+    counts = Counter(row[1] for row in rows)
+    labels = sorted(counts, key=shared.natural_order)
+    each = ", ".join(f"{label} {counts[label]}" for label in labels)
+    return f"{plural(len(rows), what)}: {each}"
+
+
+def words_of(table, what, unsure=()):
+    """Lines on a Table of clips or stretches, whose second cells are the answers.
+
+    A sentence of a single row, a line each of up to MOST; of more the counts, the rows
+    that are unlike all classes, and the unsure ones.
+    """
+    columns = table.columns
+    rows = table.rows
+    if len(rows) == 1:
+        parts = [f"{c} {cell}" for c, cell in zip(columns[2:], rows[0][2:]) if cell]
+        return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
+    if len(rows) <= MOST:
+        return [table.text()] * bool(rows)
+    unlike = [[name, *cells] for name, answer, *cells in rows if answer == UNLIKE]
+    words = [counts_of(rows, what)]
+    for head, some in (
+        ([UNLIKE, *columns[2:]], unlike),
+        (["unsure", *columns[1:]], unsure),
+    ):
+        more = [f"and {len(some) - MOST} more"] * (len(some) > MOST)
+        part = Table(head, some, notes=more, numbers=table.numbers)
+        words += [part.text(MOST)] * bool(some)
+    return words
 
 
 def accuracies(results, columns, comparison):

@@ -919,7 +919,7 @@ class Sheets:
     def draw(self, name, *_, **__):
         self.drawn.append(name)
 
-    def sheet(self, name, title, rows, note):
+    def sheet(self, name, title, rows):
         self.sheets[name] = title, [row[0][1].split("\n") for row in rows]
 
     def table(self, table, anchors=()):

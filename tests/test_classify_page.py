@@ -16,7 +16,7 @@ from PIL import Image
 
 from grassmann_classify.__main__ import main
 from grassmann_classify.clips import Clip, films_of, strip
-from grassmann_classify.page import SHOWN, Report, animated, webp
+from grassmann_classify.page import SHOWN, Report, webp
 from grassmann_classify.results import Results
 from grassmann_classify.settings import Paths
 from grassmann_classify.tables import Table
@@ -253,10 +253,10 @@ def check_films(page):
 def test_a_noisy_clip_of_any_size_moves_in_twenty_thousand_bytes():
     rng = np.random.default_rng(0)
     film = rng.integers(0, 256, (12, 64, 64)).astype(np.uint8)
-    moving = animated(film)
+    moving = webp(film)
     assert len(moving) <= 20_000 and 1 < Image.open(io.BytesIO(moving)).n_frames <= 12
     calm = np.repeat(np.arange(0, 240, 20, np.uint8), 64 * 48).reshape(12, 64, 48)
-    image = Image.open(io.BytesIO(animated(calm)))
+    image = Image.open(io.BytesIO(webp(calm)))
     assert (image.n_frames, image.size) == (12, (48, 64))
     image.seek(6)
     assert np.mean(image.convert("L")) == pytest.approx(120, abs=6)

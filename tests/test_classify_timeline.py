@@ -14,8 +14,7 @@ from grassmann_classify.arrays import labelled_stretches, new_stretches
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.finding import find_new_clips
-from grassmann_classify.predict import MOST, words_of
-from grassmann_classify.tables import Table
+from grassmann_classify.tables import MOST, Table, words_of
 from grassmann_classify.timeline import (
     Stretch,
     answers_at,
