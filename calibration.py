@@ -44,6 +44,9 @@ def left_out_codes(
     most all others.
     Each group takes a copy of the Gram matrix of all others.
 
+    ValueError unless K is symmetric, there are two groups or more, and lam or
+    n_neighbors alone is given.
+
     >>> import numpy as np
     >>> from grassmann_sc import calibration
     >>> K = np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]])
@@ -77,6 +80,9 @@ def left_out_scores(
     n_neighbors. shrinkage: None, or that of discriminative.Whitening: then scores come
     from five folds, with classes spread evenly and groups together; the others are
     whitened and code a fold. The other arguments are those of left_out_codes.
+
+    ValueError where left_out_codes raises it, for an unknown rule, or labels of another
+    length.
 
     >>> import numpy as np
     >>> from grassmann_sc import calibration
@@ -178,6 +184,8 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
     scores is in units of the largest |score|: positive where another class scores
     higher. The largest are the labels to look at first.
 
+    ValueError unless left_out has a row a label and a column a class, of two or more.
+
     >>> from grassmann_sc import calibration
     >>> calibration.suspicion([[0.5, 0.25], [0.1, 0.4], [0.3, 0.6]], ["ape", "bee", "ape"]).tolist()
     [-0.5, -0.75, 0.5]
@@ -208,6 +216,9 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     known (n,): the share whose largest score is as low; the new one is unlike all
     classes at a if this is at most a. Scores are compared to nine digits.
     Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World.
+
+    ValueError unless left_out has a row a label, and both scores a column a class, of
+    two or more.
 
     >>> from grassmann_sc import calibration
     >>> left_out = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.7]]

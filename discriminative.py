@@ -72,6 +72,9 @@ class Whitening:
     K' knows the labels of its samples: how well it tells them apart says nothing of
     others, so they are left out of the whitening too before they are asked.
 
+    ValueError unless K_dd is symmetric and positive semidefinite, shrinkage > 0, and
+    labels are as many.
+
     >>> from grassmann_sc import discriminative, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(5, 10, 2, rng=0))
     >>> whitening = discriminative.Whitening(K[:4, :4], ["ape", "bee"] * 2, shrinkage=0.1)
@@ -215,6 +218,9 @@ def discriminative_atoms(
 
     See also estimators.DiscriminativeDictionary, learn.class_dictionaries.
 
+    ValueError for samples that are no bases, numbers out of range, or an init of other
+    classes; TypeError for what is no number.
+
     >>> from grassmann_sc import discriminative, random_subspaces
     >>> X = random_subspaces(8, 10, 2, rng=0)
     >>> learned = discriminative.discriminative_atoms(X, ["ape", "bee"] * 4, 2, n_iter=3, rng=0)
@@ -264,6 +270,9 @@ def ridge_residuals(
     The equation stands at the head of this file. D (N, d, q) atoms with labels (N,);
     ridge >= 1e-4. The class of the least error is the answer, softmax(-beta errors) are
     its probabilities, with the beta that the atoms were learned with.
+
+    ValueError unless X and D are bases of one d, labels as many as atoms, and ridge >=
+    1e-4.
 
     >>> from grassmann_sc import discriminative, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)

@@ -245,9 +245,9 @@ class SetsTransformer(Transformer, Estimator):
         """A list of rows_of each set; the errors name the set."""
         shared.check_sequence(X, "X", "sets of frames")
         rows = []
-        for i, of_set in enumerate(X):
+        for i, image_set in enumerate(X):
             try:
-                rows.append(self.rows_of(of_set))
+                rows.append(self.rows_of(image_set))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"X[{i}]: {error}") from None
         if not rows:
@@ -265,6 +265,9 @@ class ImageSetSubspaces(SetsTransformer):
     see subspaces.weighted. center, unit_variance, rank ("raise", "warn", "pad"): as in
     subspaces. X is a sequence of n arrays (n_frames_i, d) or (n_frames_i, height,
     width), or one array of them. fit learns d alone.
+
+    ValueError, by fit and transform, for sets that from_sets refuses, or of another d
+    than in fit; TypeError unless X is a sequence.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import ImageSetSubspaces
@@ -334,6 +337,9 @@ class KernelLift(KernelChoice, SetsTransformer):
     With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and
     gamma_ tell of the fit.
 
+    ValueError, by fit and transform, where kernels.Lift raises it; TypeError unless X
+    is a sequence.
+
     >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
     >>> from grassmann_sc.estimators import CodingClassifier, KernelLift
@@ -389,6 +395,9 @@ class NearestSubspace(ByScores, OnSubspaces):
     the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
     in 1..n. shrinkage: as in CodingClassifier, not for "geodesic"; distances are those
     of the whitened inner product.
+
+    ValueError, by fit, for an unknown metric, n_neighbors beyond the samples, or one
+    class; by predict for another d.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import NearestSubspace
@@ -526,6 +535,9 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
 
     See also grassmann_sc.classify, KernelLift for kgSC and kgLC.
 
+    ValueError, by fit, for parameters out of range, one class, or X that is neither
+    bases nor weighted subspaces (or no Gram matrix); by predict for another d.
+
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import CodingClassifier
     >>> X = random_subspaces(6, 10, 2, rng=0)
@@ -617,7 +629,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         computed with these groups.
         """
         codes, *grams, _ = self._coded(X)
-        of_classes, of_any = (
+        by_rule, by_residual = (
             calibration.p_values(
                 scores,
                 self.index_,
@@ -629,7 +641,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 self._left_out(left_out, groups), (self._rule(), "residual")
             )
         )
-        return calibration.PValues(of_classes.classes, of_any.known)
+        return calibration.PValues(by_rule.classes, by_residual.known)
 
     def _left_out(self, left_out, groups=None):
         if left_out is None:
@@ -680,11 +692,11 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 "fit with the Gram matrix of all samples"
             )
         X = self.check_input(X)
-        of_atoms, of_X = map(core.squared_norm, (self.atoms_, X))
-        if len(X) and of_X != of_atoms:
+        norm2 = core.squared_norm(self.atoms_)
+        if len(X) and core.squared_norm(X) != norm2:
             raise ValueError(
                 "X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
-                f"{of_atoms}: p of bases, 1 of weighted ones, got {of_X}"
+                f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
         atoms = shared.joined([self.atoms_, X])
@@ -746,6 +758,9 @@ class DiscriminativeDictionary(ByProbabilities, OnSubspaces):
     atoms_per_class, tol: as there. sharpness, reg, max_iter: there beta, ridge, n_iter.
     random_state: as in KernelLift. components_ (N, d, p), labels_ (N,), costs_, n_iter_
     (iterations done) and sharpness_ (in use) tell of the learning.
+
+    ValueError, by fit, where discriminative_atoms raises it, or for one class; by
+    predict for another d.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import DiscriminativeDictionary
@@ -824,6 +839,8 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
     "precomputed": fit takes the Gram matrix (n, n). random_state: as in KernelLift.
     labels_ (n,) are the clusters in 0..n_clusters - 1, affinity_matrix_ (n, n) is the
     graph.
+
+    ValueError, by fit, for fewer subspaces than clusters, or parameters out of range.
 
     >>> import numpy as np
     >>> from grassmann_sc import orthonormalize, random_subspaces
@@ -924,6 +941,8 @@ class GrassmannDictionary(DictionaryLearner):
 
     See also learn.gdl; KernelLift before it makes it kgDL.
 
+    ValueError, by fit, where learn.gdl raises it; by transform for another d.
+
     >>> from sklearn.linear_model import RidgeClassifier
     >>> from sklearn.pipeline import make_pipeline
     >>> from grassmann_sc import random_subspaces
@@ -975,6 +994,9 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
     learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d,
     p) and lam_ are there once n_atoms samples have come, n_iter_ counts updates.
+
+    ValueError, by fit and partial_fit, where streams.OnlineGDL raises it; by transform
+    for another d.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import OnlineGrassmannDictionary
@@ -1038,6 +1060,9 @@ class ProjectionKernel(Transformer, OnSubspaces):
     shrinkage: as in CodingClassifier, then fit needs labels. A Gram matrix that is
     whitened knows the labels of its samples: to search shrinkage put this into the
     pipeline that is cross-validated, and for p-values use that of CodingClassifier.
+
+    ValueError, by fit, for X that is neither bases nor weighted subspaces; by transform
+    for another d.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
@@ -1111,15 +1136,13 @@ class Descriptor(SetsTransformer):
         vars(self).update(params)
         return self
 
-    def rows_of(self, of_set: Any) -> np.ndarray:
+    def rows_of(self, clips: Any) -> np.ndarray:
         """Descriptors (n_rows, d) of one set."""
-        several = (
-            isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
-        )
+        several = isinstance(clips, (list, tuple)) and clips and np.ndim(clips[0]) == 3
         return np.concatenate(
             [
                 frames.describe(clip, **self.get_params())
-                for clip in (of_set if several else [of_set])
+                for clip in (clips if several else [clips])
             ]
         )
 
@@ -1133,6 +1156,9 @@ class BlockHankel(SetsTransformer):
     frames plays no part in their subspace. X: sets of frames, or of descriptors, in
     order of time.
 
+    ValueError, by fit and transform, where subspaces.block_hankel raises it; TypeError
+    unless X is a sequence.
+
     >>> from grassmann_sc.estimators import BlockHankel
     >>> BlockHankel(n_blocks=2).fit_transform([[[1.0], [2.0], [3.0]]])  # a video of three frames
     [array([[1., 2.],
@@ -1141,9 +1167,9 @@ class BlockHankel(SetsTransformer):
 
     n_blocks: int = 2
 
-    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+    def rows_of(self, video: ArrayLike) -> np.ndarray:
         """Stacked frames (n_rows, n_blocks d) of one video."""
-        return subspaces.block_hankel(of_set, self.n_blocks)
+        return subspaces.block_hankel(video, self.n_blocks)
 
 
 @dataclass(eq=False, repr=False)
@@ -1152,6 +1178,9 @@ class VideoSubspaces(SetsTransformer):
 
     This is subspaces.from_videos, with its parameters, as the first step of a pipeline.
     X: n videos, frames in order of time, as in ImageSetSubspaces. fit learns d alone.
+
+    ValueError, by fit and transform, where subspaces.from_videos raises it; TypeError
+    unless X is a sequence.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import VideoSubspaces

@@ -50,6 +50,8 @@ RESUMED = "resume must be a checkpoint of the same samples, weights and options"
 def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     """The path as a string that is not empty.
 
+    TypeError for what is no path, ValueError for an empty one.
+
     >>> from pathlib import Path
     >>> from grassmann_sc import files
     >>> files.check_path(Path("atoms.npz"))
@@ -105,6 +107,9 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     permissions are those of the file before, or of any new file. A kill leaves a file
     beside path, whose name ends in .unfinished.
 
+    ValueError if path is a folder, TypeError if write is no function, OSError from the
+    disk.
+
     >>> import os, tempfile
     >>> from grassmann_sc import files
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -149,6 +154,8 @@ def write_arrays(
     path: str | bytes | os.PathLike, kind: str, arrays: Mapping[str, ArrayLike]
 ) -> None:
     """Write a mapping from names to plain arrays as a file of this kind.
+
+    TypeError for arrays of Python objects; else as write_whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -277,6 +284,9 @@ def save(
     whatever lam_scale it came from. The file is an .npz of plain arrays under exactly
     this path, replaced whole or not at all; labels (N,) must be numbers, strings or
     bools, all of one type.
+
+    ValueError for atoms that are neither bases nor weighted subspaces, a lam below 0,
+    or labels of another length; TypeError for labels of other types.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces

@@ -882,6 +882,8 @@ def describe(
 def raw(frames: ArrayLike) -> np.ndarray:
     """The pixels of each frame (n_frames, ...) in a row, (n_frames, d).
 
+    ValueError unless frames are real, finite and of one shape.
+
     >>> import numpy as np
     >>> from grassmann_sc import frames
     >>> frames.raw(np.arange(8).reshape(2, 2, 2)).tolist()
@@ -896,6 +898,9 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3
     x 3 cells, L2-Hys; the options are those of skimage.feature.hog. Source: Dalal and
     Triggs 2005.
+
+    ValueError for frames of other axes, or options that do not fit them; ImportError
+    without scikit-image.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -939,6 +944,9 @@ def lbp(
     points. Points between pixels are interpolated, so that patterns withstand a linear
     rise of the grey levels; with n_points=4, radius=1 none is, and any strict rise
     leaves them alone. Source: Ojala et al. 2002.
+
+    ValueError for frames of other axes, numbers out of range, or a grid finer than the
+    pixels; ImportError without scikit-image.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -1005,6 +1013,8 @@ def lbp_top(
         ascending order and one for all others, instead of 256
 
     Source: Zhao and Pietikainen 2007.
+
+    ValueError for frames of other axes, or radii that leave no voxel.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -1086,6 +1096,9 @@ def gait_energy_image(
     size: (height, width) of the result (default: the frames'); needs align
 
     Source: Han and Bhanu 2006.
+
+    ValueError for frames of other axes, frames without body, or a size without align;
+    ImportError without scikit-image where it scales.
 
     >>> from grassmann_sc import frames
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels

@@ -87,6 +87,8 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     a warning, and one of them. H depends on the basis of X as a tangent vector does
     (log_{XR}(Y) = log_X(Y) R), not on that of Y. Leading axes broadcast.
 
+    ValueError unless X and Y are bases of one d and p whose leading axes broadcast.
+
     >>> from grassmann_sc import intrinsic
     >>> H = intrinsic.log_map([[1.0], [0.0]], [[0.6], [0.8]])
     >>> intrinsic.exp_map([[1.0], [0.0]], H)
@@ -172,6 +174,9 @@ def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
     X and Y have shape (..., d, p). exp_X(t log_X(Y)), of constant speed; any real t;
     bases (..., d, p). The shape of t broadcasts with the leading axes of X and Y. A
     warning where a right angle makes the geodesic non-unique.
+
+    ValueError unless X and Y are bases of one d and p, t is finite, and leading axes
+    broadcast.
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic, principal_angles
@@ -274,6 +279,9 @@ def karcher_mean(
     mean returned.
 
     See also grassmann_sc.chordal_mean, in closed form.
+
+    ValueError unless X holds bases, weights are n numbers >= 0, not all 0, and tol is >
+    0.
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic, principal_angles

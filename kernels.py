@@ -115,6 +115,8 @@ class _Kernel:
 class linear(_Kernel):
     """k(a, b) = a^T b: kernel coding with it is gSC and gLC.
 
+    ValueError, in a call, unless A and B are finite rows of one d.
+
     >>> from grassmann_sc import kernels
     >>> kernels.linear()([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]])
     array([[11.,  2.]])
@@ -124,6 +126,9 @@ class linear(_Kernel):
 @dataclass(frozen=True)
 class polynomial(_Kernel):
     """k(a, b) = (a^T b + coef0)^degree, degree an integer >= 1, coef0 >= 0.
+
+    ValueError for numbers out of range; in a call unless A and B are rows of one d
+    whose values are finite.
 
     >>> from grassmann_sc import kernels
     >>> kernels.polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]])
@@ -151,6 +156,8 @@ class polynomial(_Kernel):
 @dataclass(frozen=True)
 class rbf(_Kernel):
     """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0 in 1 / frames^2.
+
+    ValueError unless gamma > 0; in a call unless A and B are finite rows of one d.
 
     >>> from grassmann_sc import kernels
     >>> kernels.rbf(gamma=0.5)([[0.0]], [[0.0], [2.0]]).round(4)
@@ -323,6 +330,8 @@ def gamma_grid(sets: shared.Sets, n: int = 5) -> np.ndarray:
 
     The powers of 4 around median_gamma. Similar sets, such as the training parts of
     several splits, have the same grid and can share Gram matrices.
+
+    ValueError unless 1 <= n <= 100, or where median_gamma raises it.
 
     >>> from grassmann_sc import kernels
     >>> kernels.gamma_grid([[[0.0], [2.0]]], n=3).tolist()
@@ -510,6 +519,9 @@ def kernel_gram(
     instead, K[k - 1] that of the k leading columns of the bases alone, all from one
     pass over the frames.
 
+    ValueError for bases that do not fit the sets, sets of two d, or an overflow;
+    TypeError for a kernel that is none.
+
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
     >>> bases = kernels.kernel_bases(sets, kernels.linear(), p=1)
@@ -551,6 +563,8 @@ def kernel_grams(
     The list is [kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...].
     Gaussian kernels share the products of frames, so do polynomial ones: in half the
     time of single calls and in the memory of one tile more.
+
+    ValueError unless there is a list of bases a kernel, or where kernel_gram raises it.
 
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
@@ -795,6 +809,9 @@ def kgsc(
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
 
+    ValueError where kernel_bases raises it, for sets of two d, no atoms, or options
+    that sparse_codes refuses.
+
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
@@ -829,6 +846,9 @@ def kglc(
 
     grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
 
+    ValueError where kernel_bases raises it, for sets of two d, no atoms, or options
+    that locality_codes refuses.
+
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
@@ -862,6 +882,8 @@ def classify(
     atom_sets: labelled sets, labels (N,). Rules and options as in
     grassmann_sc.classify, in feature space, where each set has a subspace of dimension
     p.
+
+    ValueError where kgsc or kglc raises it, or unless labels are as many as atoms.
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels
@@ -939,6 +961,9 @@ class Lift:
     p). As many landmarks as frames are exact.
 
     See also learn.kgdl and estimators.KernelLift, which use it.
+
+    ValueError, by fit, for a rank below p or landmarks beyond 2^14; by transform before
+    fit, or for another d.
 
     >>> from grassmann_sc import kernels, projection_kernel
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]

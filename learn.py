@@ -140,6 +140,10 @@ def gdl(
     See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels,
     files.save.
 
+    ValueError for X that is neither bases nor weighted subspaces, numbers out of range,
+    an init of another shape, or both or neither of lam and n_neighbors; TypeError for
+    what is no number.
+
     >>> import numpy as np
     >>> from grassmann_sc import learn, random_subspaces
     >>> X = np.tile(random_subspaces(2, 8, 2, rng=0), (5, 1, 1))  # ten samples at two places
@@ -568,6 +572,9 @@ def class_dictionaries(
     See also discriminative.discriminative_atoms, whose atoms of a class know of the
     others.
 
+    ValueError for a class without an entry, labels of another length, or where gdl
+    raises it; TypeError for checkpoint or resume.
+
     >>> from grassmann_sc import classify, learn, random_subspaces
     >>> X = random_subspaces(6, 8, 2, rng=0)
     >>> atoms, labels = learn.class_dictionaries(X, ["ape", "bee"] * 3, 2, lam=0.2, rng=0)
@@ -639,6 +646,9 @@ def update_atoms(
     by their eigenvalues, or 0 for negative ones. No d
     x d matrix is formed unless d is small; the bases that take part in an atom's update
     are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
+
+    ValueError for X or D that are neither bases nor weighted subspaces, shapes that do
+    not fit, or squares of codes beyond their type.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn
@@ -1219,6 +1229,8 @@ def init_atoms(
     distance from those already drawn, so that clusters are covered. "kmeans": the
     chordal means of the clusters that k-means finds from there. sample_weight (n,) >= 0
     multiplies the probabilities; at least n_atoms weights must be positive.
+
+    ValueError for an unknown method, or more atoms than samples of positive weight.
 
     >>> from grassmann_sc import learn, random_subspaces
     >>> X = random_subspaces(20, 8, 2, rng=0)

@@ -79,6 +79,8 @@ def plot_atoms(
     are drawn. image_shape: (height, width) with height * width = d. labels: N names,
     written above the atoms (default: 0 to N - 1).
 
+    ValueError for D or labels of other shapes, or an image_shape of other size.
+
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
@@ -134,6 +136,8 @@ def plot_principal_angles(
     geodesic_distance / sqrt(p). labels: n classes, which sort the set; the colours span
     the pairs, the diagonal of zeros lies below them. See also plot_angles_pair.
 
+    ValueError unless X holds bases, and labels are n.
+
     >>> from grassmann_sc import plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_principal_angles(X, labels=["ape", "bee"] * 3)
@@ -154,6 +158,8 @@ def plot_angles_pair(
 
     They bear the names of both. X (d, p), Y (d, q); min(p, q) angles. names: of both,
     for the axis.
+
+    ValueError unless X and Y are bases of one d.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -193,6 +199,8 @@ def plot_gram(
     symmetric, as projection_kernel gives it. labels: n classes. The colours span the
     pairs of different sets.
 
+    ValueError unless K is symmetric, and labels are n.
+
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
@@ -217,6 +225,9 @@ def plot_confusion(
     confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
     n_splits: how many splits the counts sum, which the axis says where they are
     several.
+
+    ValueError for labels of two lengths, none, or a matrix that holds no counts;
+    TypeError for what is no sequence.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_confusion(["ape", "ape", "bee"], ["ape", "bee", "bee"])
@@ -260,6 +271,8 @@ def plot_sheet(
     any lengths, and None in place of a pair leaves a gap. Short rows stand beside each
     other, in their order. words: lines, each shown without its middle if it is too
     wide. note: a line under the sheet.
+
+    ValueError if there is no image, TypeError for cells that are no pairs.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -358,6 +371,8 @@ def plot_map(
     larger and show as rings. K: (n, n) Gram matrix of the sets, as projection_kernel
     gives it. labels: n classes, told apart by colour and marker.
 
+    ValueError unless K is symmetric, and labels are n.
+
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
     >>> ax = plots.plot_map(K, ["ape", "bee"] * 3)
@@ -414,6 +429,9 @@ def plot_timeline(
     stretches: (recording, start, end, label), a bar a recording. truth: the same, thin
     bars above those of their recordings. unlike: the label, if any, that is hatched, of
     what is unlike all classes. unit: of starts and ends.
+
+    ValueError for stretches that are no four entries, or none; TypeError for what is no
+    sequence.
 
     >>> from grassmann_sc import plots
     >>> answers = [("day.csv", 0, 40, "walk"), ("day.csv", 40, 65, None)]
@@ -481,6 +499,8 @@ def plot_codes(
     without negative ones begins at zero. codes: (n, N), dense or scipy.sparse.
     labels: n classes. atom_labels: N classes, which sort the atoms too.
 
+    ValueError for empty codes, or labels of another length.
+
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
@@ -526,6 +546,8 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
 
     costs: (n_half_steps,), after coding, after the update of the atoms, after coding,
     ..., as learn.gdl records them.
+
+    ValueError unless costs are finite numbers in one axis.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_convergence([9.0, 7.0, 6.0, 5.5])

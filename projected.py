@@ -96,6 +96,9 @@ def projected_codes(
     return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but
     for the codes; gap is inf for q = d, where there is one point only.
 
+    ValueError unless X and D are bases of one d, lam >= 0, and the other numbers are in
+    range.
+
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
     >>> projected.projected_codes(D[:1], D, lam=0.1).round(6) + 0.0  # a query that is an atom

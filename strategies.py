@@ -72,6 +72,8 @@ def sizes(
 
     A p that is given, or drawn, lifts a smaller d that is drawn.
 
+    ValueError for d or p below 1, or p above d.
+
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> find(strategies.sizes(), lambda size: size[0] > size[1] > 1)
@@ -102,6 +104,8 @@ def subspaces(
     far as d allows). So subspaces(kinds=["near"]) draws near-duplicates. p: None
     for sizes.
 
+    ValueError for an unknown kind, or numbers out of range.
+
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> near = strategies.subspaces(n=2, p=1, kinds=["near"])
@@ -125,6 +129,8 @@ def pairs_of_sets(
     """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q.
 
     Now and then Y[0] is X[0].
+
+    ValueError for numbers out of range.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -158,6 +164,8 @@ def pairs_at_angles(
     Y have them to their rounding, about 1e-15 or, in float32, 1e-7. angles: None for up
     to `most` of 0, 1e-12, pi/2 - 1e-9, pi/2 and a few between, or a list of your own. d
     may be below p + q where angles are 0.
+
+    ValueError unless angles are one or more in [0, pi/2].
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -203,6 +211,8 @@ def tangents(
     The singular values of H, angles to the end of its geodesic, are 0, 1e-12, ... up to
     largest; below pi/2 H is the log of its exp.
 
+    ValueError for d or p out of range.
+
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> X, H = find(strategies.tangents(), lambda drawn: drawn.H.any())
@@ -234,6 +244,8 @@ def dictionaries(
 
     Now and then atoms repeat, or are more than d (d + 1) / 2. kinds: as in subspaces.
 
+    ValueError for an unknown kind, or numbers out of range.
+
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> twice = strategies.dictionaries(d=2, kinds=["repeated"])
@@ -257,6 +269,8 @@ def grams(
 
     Symmetric, positive semidefinite to rounding, p along the diagonal; singular where
     atoms repeat or N > d (d + 1) / 2.
+
+    ValueError for an unknown kind, or numbers out of range.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -289,6 +303,8 @@ def coding_problems(
     zero; share=0.0 for least squares. Where atoms repeat, codes of the least cost ||X^
     - sum_j y_j D_j^||_F^2 + lam ||y||_1 are many: test the cost, or its optimality
     conditions.
+
+    ValueError for an unknown kind, or numbers out of range.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -348,6 +364,8 @@ def image_sets(
     Each array has rank p or more. p <= n_i <= p + most_frames, labels (n,) are of up to
     three classes. The frames of a class lie in a subspace of dimension p, or near it.
     dtype: np.uint8 gives grey values.
+
+    ValueError for numbers out of range.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies

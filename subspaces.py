@@ -116,6 +116,9 @@ def from_sets(
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
 
+    ValueError where from_image_set raises it, for no sets, or sets of two d; TypeError
+    for what is no iterable.
+
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
     >>> rng = np.random.default_rng(0)
@@ -143,6 +146,8 @@ def singular_directions(
     weighted(U, s, alpha) its weighted subspace for any alpha. s is divided by the
     first, so that s[0] = 1.
 
+    ValueError for frames that are all 0 or not finite, or most below 1.
+
     >>> from grassmann_sc import subspaces
     >>> U, s = subspaces.singular_directions([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     >>> U.shape, s
@@ -169,6 +174,9 @@ def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
     U: orthonormal columns, leading first, or columns of zeros where s is 0; s: not
     negative, descending. Source: Hamm and Lee 2008, Extended Grassmann kernels for
     subspace-based learning.
+
+    ValueError for shapes that do not fit, values that do not descend, or a spectrum
+    below 0.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, subspaces
@@ -255,6 +263,9 @@ def from_video(
     frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize: as in arma
 
+    ValueError where arma raises it, or for n_states independent frames that are not
+    there (see rank).
+
     >>> from grassmann_sc import subspaces
     >>> abs(subspaces.from_video([[1.0], [2.0], [4.0]], n_states=1, n_blocks=2)).round(4)
     array([[0.4472],
@@ -281,6 +292,9 @@ def from_videos(
 
     from_video on each, as from_sets does.
 
+    ValueError where from_video raises it, or for no videos; TypeError for what is no
+    iterable.
+
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
     >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
@@ -301,6 +315,8 @@ def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
     the frames (n_frames, d) or (n_frames, height, width), a set of frames whose
     subspace, unlike that of the frames, depends on their order. A read-only view: no
     entry is stored twice.
+
+    ValueError unless 1 <= n_blocks <= n_frames, and frames are finite.
 
     >>> from grassmann_sc import subspaces
     >>> subspaces.block_hankel([[1.0], [2.0], [3.0], [4.0]], n_blocks=2)
@@ -352,6 +368,8 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)]: (n_blocks d, n).
 
     A has shape (n, n), C (d, n).
+
+    ValueError for shapes that do not fit, or powers of A that overflow.
 
     >>> from grassmann_sc import subspaces
     >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)

@@ -88,6 +88,9 @@ class Search:
     the same candidate. left_out: {name: why} of the candidates that a fold could
     not have.
 
+    TypeError for a predict that is no function, ValueError for folds that check_splits
+    refuses.
+
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
     >>> X = random_subspaces(4, 10, 3, rng=0)[np.arange(12) % 4]  # three sets of each of four
@@ -478,6 +481,9 @@ def alike(shares: Mapping[Any, np.ndarray], within: float = 1) -> list:
     all candidates were asked: the one-standard-error rule (Breiman, Friedman, Olshen
     and Stone 1984), applied to differences.
 
+    ValueError for no candidates, shares of several shapes, or no set that all were
+    asked.
+
     >>> from grassmann_sc import tuning
     >>> shares = {"gsc": [0.9, 0.8, 1.0], "glc": [1.0, 0.7, 0.9], "nearest": [0.5, 0.4, 0.6]}
     >>> tuning.alike(shares)
@@ -510,6 +516,8 @@ def alike(shares: Mapping[Any, np.ndarray], within: float = 1) -> list:
 def dimensions(p_max: int, most: int = 8) -> list[int]:
     """At most this many p to try out of 1..p_max, ascending, in even ratios.
 
+    ValueError for numbers below 1.
+
     >>> from grassmann_sc import tuning
     >>> tuning.dimensions(20, most=5)
     [1, 2, 4, 9, 20]
@@ -532,6 +540,8 @@ def sparse_predictions(
     """predict for Search: labels by sparse codes, for each lambda and each rule.
 
     lams are in units of lam_max. The usual rule comes first.
+
+    ValueError for a lambda below 0, an unknown rule, or none.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -556,6 +566,8 @@ def local_predictions(
     the first, is "sum": a Search takes "residual" instead only if that is better by
     more than luck. The flaw of "residual" (grassmann_sc.class_scores) does not show in
     folds that have fewer sets of a class than the whole training part.
+
+    ValueError for a number below 1, an unknown rule, or none.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -622,6 +634,8 @@ def nearest_predictions(
     K_dd: np.ndarray, K_xd: np.ndarray, y: np.ndarray
 ) -> dict[tuple, np.ndarray]:
     """predict for Search: the label of the nearest subspace.
+
+    ValueError unless the Gram matrices fit the labels.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning

@@ -60,6 +60,8 @@ def affine_sparse_codes(
     X^ - sum_i y_i D_i^>: for some mu, g_j = mu + (lam / 2) sign(y_j) where y_j != 0,
     |g_j - mu| <= lam / 2 elsewhere. return_info: a named tuple (codes, gap, n_iter).
 
+    ValueError unless the Gram matrices fit each other, and lam and tol are > 0.
+
     >>> import numpy as np
     >>> from grassmann_sc import variants
     >>> variants.affine_sparse_codes(np.eye(3), [[0.5, 0.3, 0.0]], lam=0.2, norm2=1.0).round(6)
@@ -121,6 +123,8 @@ def pursuit_codes(
     as in sparse_codes. The least residual of n_atoms nonzeros is not sought: the choice
     is greedy. The paper's authors learn with 20 atoms a sample in their public code.
 
+    ValueError unless the Gram matrices fit each other, and n_atoms is in 1..N.
+
     >>> import numpy as np
     >>> from grassmann_sc import variants
     >>> variants.pursuit_codes(np.eye(3), [[0.5, -0.7, 0.1]], 2, norm2=1.0).round(6)
@@ -158,6 +162,9 @@ def penalised_locality_codes(
     code solves (G + reg diag(w)^2) y = 1, scaled to sum 1; reg counts at least as much
     as the rounding error of G. The Gram matrices and norm2 are as in sparse_codes. A
     query costs O(N^3).
+
+    ValueError unless the Gram matrices fit each other, sigma and reg are > 0, and K_dd
+    is positive semidefinite.
 
     >>> import numpy as np
     >>> from grassmann_sc import variants

@@ -423,6 +423,21 @@ def test_the_largest_coefficient_of_a_class_may_be_zero():
     )
 
 
+def test_the_largest_coefficient_of_a_class_may_be_negative():
+    """The paper's y_c has zeros for other atoms, so that its largest is never below 0.
+
+    Ours are of the class alone. Where one is positive, the same class wins.
+    """
+    codes = np.array([[-0.5, -0.2, 0.4, -0.1], [-0.5, -0.2, -0.4, -0.1]])
+    scores, classes = gs.class_scores(
+        codes, np.eye(4), codes, list("aabb"), norm2=1.0, rule="max"
+    )
+    assert scores.tolist() == [[-0.2, 0.4], [-0.2, -0.1]]
+    padded = np.maximum(scores, 0)  # the paper's
+    assert classes[scores.argmax(axis=1)].tolist() == ["b", "b"]
+    assert classes[padded.argmax(axis=1)].tolist() == ["b", "a"]
+
+
 def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
     X = gs.random_subspaces(30, 12, 2, rng=0)
     labels = np.arange(30) % 5
