@@ -280,6 +280,26 @@ def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
     assert sorted(left) == sorted(map(ranking.accuracy.get, within))[-len(left) :]
 
 
+def test_memory_that_is_short_goes_to_what_is_best_in_any_split(monkeypatch):
+    """p = 1 leads in a split, p = 2 in another; p = 3 is nearer to both in the mean."""
+    monkeypatch.setattr(inner_product, "MOST_BYTES", 3 * 4 * 36**2)
+    bank = bank_of(p=[1, 2, 3, 4])
+    bank.recipes = {"plain": bank.recipes["plain"]}
+    rankings = [ranking_of(bank), ranking_of(bank)]
+    shares = [{1: 0.9, 2: 0.85, 3: 0.88, 4: 0.1}, {1: 0.85, 2: 0.9, 3: 0.88, 4: 0.1}]
+    for ranking, share in zip(rankings, shares):
+
+        def judge(candidate, K, ranking=ranking, share=share):
+            ranking.accuracy[candidate] = share[candidate.p]
+
+        ranking.judge = judge
+        ranking.usual = lambda: Candidate("plain", 4)
+    fill(bank, rankings, [m for m in methods(0, Settings()) if m.reads != "kernels"])
+    for ranking in rankings:
+        assert {candidate.p for candidate in ranking.summed(True)} == {1, 2, 3}
+    assert {candidate.p for candidate in bank.grams} == {1, 2, 4}
+
+
 def test_gaussian_candidates_read_twenty_frames_at_even_steps():
     rows = np.arange(40.0)[:, None]
     few = bank_of(40).sets("plain")[0]
