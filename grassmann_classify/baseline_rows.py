@@ -18,7 +18,6 @@ from grassmann_classify.rows import (
     estimator_of,
     methods,
 )
-from grassmann_classify.words import plural
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -208,8 +207,11 @@ def discriminant_predictions(estimator, name, values):
 def remembered(bank, name, distances, **options):
     """The candidate of this name by distances of all sets, which are computed once."""
     if name not in bank.made:
-        distances = distances(bank.sets(dict(name)["recipe"]), **options)
-        bank.made[name] = tuning.Gram(-distances)
+        try:
+            distances = distances(bank.sets(dict(name)["recipe"]), **options)
+            bank.made[name] = tuning.Gram(-distances)
+        except ValueError as error:  # of sets that are too short for these options
+            bank.made[name] = tuning.Absent(str(error))
     return bank.made[name]
 
 
@@ -229,17 +231,9 @@ def affine_hulls(bank, train, recipe, gaussian=False):
 
 def convex_hulls(bank, train, recipe):
     """{candidate: -distances} of the bounded convex hulls of all sets."""
-    shortest = min(map(len, bank.sets(recipe)))
-    candidates = {}
-    for bound in BOUNDS:
-        name = ("recipe", recipe), ("bound", bound)
-        if bound * shortest < 1:
-            why = (
-                f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} "
-                f"needs {1 / bound:g}"
-            )
-            candidates[name] = tuning.Absent(why)
-        else:
-            distances = hulls.convex_hull_distances
-            candidates[name] = remembered(bank, name, distances, bound=bound)
-    return candidates
+    distances = hulls.convex_hull_distances
+    names = [(("recipe", recipe), ("bound", bound)) for bound in BOUNDS]
+    return {
+        name: remembered(bank, name, distances, bound=dict(name)["bound"])
+        for name in names
+    }
