@@ -204,15 +204,26 @@ class Bank(Rows):
         self.absent = {}
         self.made = {}
 
-    def gram(self, candidate):
-        """K (n, n) of a candidate that was ranked, also where that was by other sets."""
-        K = self.grams[candidate]
-        if len(K) == len(self.collection.X):
-            return K
-        if candidate.kernel is not None:
-            return gram_of(candidate, self.points(candidate))
-        U, s = (A[..., : candidate.p] for A in self.directions(candidate.recipe))
-        return subspaces.weighted_grams(U, weights_of(s, candidate)[None])[0]
+    def grams_of(self, candidates):
+        """Yield K (n, n) of candidates that were ranked, also where that was by other sets.
+
+        Those of one recipe come one after another: its directions are made once.
+        """
+        n = len(self.collection.X)
+        order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
+        for name, some in itertools.groupby(order, lambda candidate: candidate.recipe):
+            some = [*some]
+            if len(self.grams[some[0]]) == n:
+                yield from map(self.grams.get, some)
+                continue
+            linear = [candidate for candidate in some if candidate.kernel is None]
+            if linear:
+                U, s = self.directions(name)
+                for part in in_parts(linear, n):
+                    yield from _weighted_grams(U, s, part)
+            for candidate in some:
+                if candidate.kernel is not None:
+                    yield gram_of(candidate, self.points(candidate))
 
     @property
     def names(self):
@@ -244,8 +255,7 @@ class Bank(Rows):
         candidates = [Candidate(name, p) for p in dimensions]
         candidates += [Candidate(name, None, alpha) for alpha in spectrum]
         for part in in_parts(candidates, len(s)):
-            weights = np.array([weights_of(s, candidate) for candidate in part])
-            grams = subspaces.weighted_grams(U, weights)
+            grams = _weighted_grams(U, s, part)
             yield dict(zip(part, grams.astype(np.float32, copy=False)))
 
     def gaussian(self, name):
@@ -284,6 +294,12 @@ class Bank(Rows):
         if self.recipes[name] is not None:
             d *= self.recipes[name].stack
         return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
+
+
+def _weighted_grams(U, s, candidates):
+    """K (m, n, n) of linear candidates of one recipe, from its directions."""
+    weights = np.array([weights_of(s, candidate) for candidate in candidates])
+    return subspaces.weighted_grams(U, weights)
 
 
 def in_parts(candidates, n, each=1):

@@ -233,7 +233,8 @@ class InnerProduct:
         new set has not the directions of a candidate.
         """
         total = 0
-        for candidate in by_recipe(self.candidates):
+        # those of one recipe one after another: its directions are made once
+        for candidate in sorted(self.candidates, key=lambda c: str(c.recipe)):
             if len(parts) > 1 and candidate.kernel is None and candidate.p is not None:
                 if rank_of(parts[0].directions(candidate.recipe)[1]) < candidate.p:
                     raise ValueError(
@@ -262,11 +263,6 @@ class InnerProduct:
             (candidate.words, 100 * share)
             for candidate, share in zip(self.candidates, self.accuracies)
         ]
-
-
-def by_recipe(candidates):
-    """Those of one recipe one after another: its directions are made once."""
-    return sorted(candidates, key=lambda candidate: str(candidate.recipe))
 
 
 def mean_of(grams):

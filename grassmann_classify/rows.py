@@ -22,7 +22,6 @@ from grassmann_classify.inner_product import (
     InnerProduct,
     Ranking,
     Whitened,
-    by_recipe,
     mean_of,
 )
 from grassmann_classify.words import all_in_words, plural, printable
@@ -262,7 +261,7 @@ class Split:
             grams = self.bank.grams
             some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
-            K = mean_of(map(self.bank.gram, by_recipe(some)))
+            K = mean_of(self.bank.grams_of(some))
             self.bank.kept.clear()  # directions, which may be large
             self.shared[linear] = inner, K, {}
         return self.shared[linear]
@@ -367,7 +366,11 @@ def _candidates(method, split):
     if method.among == "each":
         some = ranking.summed(method.reads == "gram")
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
-    return {tuple(c.point.items()): tuning.Gram(bank.gram(c)) for c in some}, None
+    return {
+        tuple(candidate.point.items()): tuning.Gram(K)
+        for candidate in some
+        for K in bank.grams_of([candidate])
+    }, None
 
 
 def uncentred(bank):
