@@ -126,7 +126,7 @@ def accuracies(results, columns, comparison):
             if spread:
                 cells.append(f"{np.std(shares, ddof=1):.1f}" if len(done) > 1 else "")
         behind = comparison.behind.get(name)
-        cells.append("" if behind is None else f"{behind:.1f}")
+        cells.append("" if behind is None else f"{round(behind, 1) + 0.0:.1f}")
         cells.append("yes" if name in comparison.as_good else "")
         seconds = np.mean([split["seconds"] for split in done or splits])
         cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
