@@ -340,12 +340,6 @@ class _Camera:
         mixed = scipy.fft.dct(frames * self.signs, norm="ortho", axis=1)
         return np.take_along_axis(mixed, self.rows, axis=1) * self.scale
 
-    def adjoint(self, values):
-        """(n, d) of measurements (n, m)."""
-        mixed = np.zeros((len(values), self.signs.shape[1]))
-        np.put_along_axis(mixed, self.rows, values * self.scale, axis=1)
-        return scipy.fft.idct(mixed, norm="ortho", axis=1) * self.signs
-
 
 Recovery = namedtuple("Recovery", "A C states frames residual n_iter")
 
@@ -436,10 +430,22 @@ class _SeenSystem:
     def __init__(self, measurements, X, m):
         common, innovations, self.shape = measurements
         d = self.shape[0] * self.shape[1]
+        n, s = X.shape
         self.X = X
-        self.m = m
-        self.common = _Camera(1, d, common.shape[1], COMMON)
-        self.innovations = _Camera(len(X), d, innovations.shape[1], INNOVATIONS)
+        self.innovations = _Camera(n, d, innovations.shape[1], INNOVATIONS)
+        camera = _Camera(1, d, common.shape[1], COMMON)
+        # one transform of the columns of C, and of the frames behind them
+        self.signs = np.concatenate(
+            [np.repeat(camera.signs, s, 0), self.innovations.signs]
+        )
+        places = [
+            (np.arange(s)[:, None] * d + camera.rows).ravel(),
+            (np.arange(s, s + n)[:, None] * d + self.innovations.rows[:, :m]).ravel(),
+        ]
+        self.places = np.concatenate(places)
+        self.scales = np.repeat(
+            [camera.scale, self.innovations.scale], [*map(len, places)]
+        )
         # of common measurements only C^T Phi^T = X^T Z tells, as X is orthonormal
         self.target = np.concatenate(
             [np.ravel(X.T @ common), np.ravel(innovations[:, :m])]
@@ -451,16 +457,16 @@ class _SeenSystem:
 
     def measure(self, S):
         C = self.pixels(S).reshape(S.shape[1], -1)  # (s, d)
-        seen = self.innovations.measure(self.X @ C)[:, : self.m]
-        return np.concatenate([np.ravel(self.common.measure(C)), np.ravel(seen)])
+        images = np.concatenate([C, self.X @ C]) * self.signs
+        mixed = scipy.fft.dct(images, norm="ortho", axis=1)
+        return mixed.ravel()[self.places] * self.scales
 
     def adjoint(self, z):
         s = self.X.shape[1]
-        m = self.common.rows.shape[1]
-        values = np.zeros(self.innovations.rows.shape)
-        values[:, : self.m] = z[s * m :].reshape(len(values), self.m)
-        C = self.common.adjoint(z[: s * m].reshape(s, m))
-        C += self.X.T @ self.innovations.adjoint(values)
+        mixed = np.zeros(self.signs.shape)
+        mixed.ravel()[self.places] = z * self.scales
+        images = scipy.fft.idct(mixed, norm="ortho", axis=1) * self.signs
+        C = images[:s] + self.X.T @ images[s:]
         S = scipy.fft.dctn(C.reshape(s, *self.shape), axes=(1, 2), norm="ortho")
         return S.reshape(s, -1).T
 

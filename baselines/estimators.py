@@ -9,6 +9,8 @@ in order of time, (n_frames, height, width), or one array of them.
 from __future__ import annotations
 
 import copy
+import hashlib
+from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -104,17 +106,34 @@ class Learner(estimators.ByScores, estimators.Estimator):
 class Sharing:
     """Base of estimators that share what they compute of one training set.
 
-    Give them one dict as made: what is in it is not computed again.
+    Give them one dict as made: what is in it is not computed again. Its entry "clips"
+    may be a dict that those of all training sets share: what is of one clip alone.
     """
 
-    def once(self, key: Hashable, make: Callable) -> Any:
-        """make(), or what it gave when it was first asked for."""
+    def once(
+        self, key: Hashable, make: Callable, clips: Sequence = (), alone: bool = False
+    ) -> Any:
+        """make(), or what it gave when it was first asked for, of equal clips.
+
+        alone: whatever the training set.
+        """
         made = getattr(self, "made", None)
         if made is None:
             return make()
+        made = made.setdefault("clips", {}) if alone else made
+        key = key, fingerprint(clips)
         if key not in made:
             made[key] = make()
         return made[key]
+
+
+def fingerprint(clips):
+    """A hash of the types, shapes and numbers of arrays."""
+    digest = hashlib.blake2b()
+    for clip in clips:
+        digest.update(f"{clip.dtype.str} {clip.shape}".encode())
+        digest.update(np.ascontiguousarray(clip))
+    return digest.digest()
 
 
 # ------------------------------------------------------------------------ discriminants
@@ -704,12 +723,14 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 # ------------------------------------------------------------------------------- videos
 
 
-class OnVideos(Learner):
-    """Base of the classifiers of clips.
+class OnVideos(Sharing, Learner):
+    """Base of the classifiers of clips by pairs of a clip and a training clip.
 
-    The check of their input, and the nearest training clip.
+    _describe(X) gives what of clips is compared, by the parameters described_by, and
+    _between(described, described2=None) all pairs of two, or of one with itself.
     """
 
+    described_by: tuple[str, ...] = ()
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
@@ -735,6 +756,34 @@ class OnVideos(Learner):
                 )
         return clips
 
+    def _pairs_of_training(self, X):
+        """Describe the training clips X as described_, and compare all pairs."""
+
+        def describe_and_compare():
+            described = self._describe(X)
+            return described, self._between(described)
+
+        key = "training", repr(self.options(*self.described_by))
+        self.described_, pairs = self.once(key, describe_and_compare)
+        return pairs
+
+    def _pairs(self, X):
+        """The pairs of new clips X with the training clips."""
+        X = self.check_input(X)
+        return self.once(
+            repr(self.options(*self.described_by)),
+            lambda: self._between(self._describe(X), self.described_),
+            X,
+        )
+
+
+class ByDistance(OnVideos):
+    """Base of those that take the nearest training clip."""
+
+    def distances(self, X: shared.Sets) -> np.ndarray:
+        """Distances (n, n_train) from the training clips."""
+        return self._pairs(X)
+
     def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
         # which holds FAR
@@ -743,7 +792,7 @@ class OnVideos(Learner):
 
 
 @dataclass(eq=False, repr=False)
-class ByRule(OnVideos):
+class ByRule(ByDistance):
     """Base of those whose distances also make a kernel exp(-gamma d^2), for rule="svm"."""
 
     _: KW_ONLY
@@ -816,20 +865,19 @@ class LDS(ByRule):
     center: bool = False
     stabilize: bool = True
 
+    described_by = "n_states", "metric", "center", "stabilize"
+
     def _learn_from(self, X):
         """Fit a model to each of the clips X."""
         core.check_choice(self.metric, "metric", "martin", "angles")
-        self.systems_ = systems_of(X, **self.options("n_states", "stabilize", "center"))
-        self._learn_rule(self._between(self.systems_, None))
+        distances = self._pairs_of_training(X)
+        self.systems_ = self.described_
+        self._learn_rule(distances)
 
-    def distances(self, X: shared.Sets) -> np.ndarray:
-        """Distances (n, n_train) from the training clips."""
-        systems = systems_of(
-            self.check_input(X), **self.options("n_states", "stabilize", "center")
-        )
-        return self._between(systems, self.systems_)
+    def _describe(self, X):
+        return systems_of(X, **self.options("n_states", "stabilize", "center"))
 
-    def _between(self, systems, systems2):
+    def _between(self, systems, systems2=None):
         if self.metric == "martin":
             return dynamics.martin_distances(
                 systems, systems2, least_cosine=dynamics.RIGHT
@@ -863,6 +911,9 @@ def for_each(X, make, rule):
     return made
 
 
+Recovered = namedtuple("Recovered", "systems residuals")
+
+
 @dataclass(eq=False, repr=False)
 class CSLDS(ByRule):
     """LDS from compressive measurements.
@@ -888,21 +939,22 @@ class CSLDS(ByRule):
     n_states: int = 5
     compression: float = 5.0
 
+    described_by = "n_states", "compression"
+
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
-        self.systems_, self.residuals_ = self._recovered(X)
-        self._learn_rule(
-            dynamics.martin_distances(
-                self.systems_, stabilize=True, least_cosine=dynamics.RIGHT
-            )
-        )
+        distances = self._pairs_of_training(X)
+        self.systems_ = self.described_.systems
+        self.residuals_ = self.described_.residuals
+        self._learn_rule(distances)
 
-    def distances(self, X: shared.Sets) -> np.ndarray:
-        """Distances (n, n_train) from the training clips."""
-        systems, _ = self._recovered(self.check_input(X))
+    def _between(self, recovered, recovered2=None):
         return dynamics.martin_distances(
-            systems, self.systems_, stabilize=True, least_cosine=dynamics.RIGHT
+            recovered.systems,
+            None if recovered2 is None else recovered2.systems,
+            stabilize=True,
+            least_cosine=dynamics.RIGHT,
         )
 
     def _plan(self, d):
@@ -919,20 +971,27 @@ class CSLDS(ByRule):
             )
         return n_common, total - n_common
 
-    def _recovered(self, X):
-        """(systems, residuals) of checked clips.
+    def _describe(self, X):
+        """Recovered from checked clips.
 
         One by one, as threads would wait for each other between steps as small as
         these.
         """
+
+        def recovered(clip):
+            recovery = dynamics.recover(
+                dynamics.compress(clip, *self.measured_), self.n_states
+            )
+            return recovery.A, recovery.C, recovery.residual
+
         recoveries = for_each(
             X,
-            lambda clip: dynamics.recover(
-                dynamics.compress(clip, *self.measured_), self.n_states
+            lambda clip: self.once(
+                (self.n_states, self.measured_), partial(recovered, clip), [clip], True
             ),
             "cannot be recovered",
         )
-        residuals = np.array([recovery.residual for recovery in recoveries])
+        residuals = np.array([residual for _, _, residual in recoveries])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
         if hopeless:
             core.warn(
@@ -940,7 +999,7 @@ class CSLDS(ByRule):
                 f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
                 "measurements held out is unexplained"
             )
-        return [(recovery.A, recovery.C) for recovery in recoveries], residuals
+        return Recovered([(A, C) for A, C, _ in recoveries], residuals)
 
 
 # ------------------------------------------------------------------------------ tensors
@@ -957,7 +1016,7 @@ def as_tensor(clips, size):
 
 
 @dataclass(eq=False, repr=False)
-class ProductManifold(OnVideos):
+class ProductManifold(ByDistance):
     """Product manifold (PM).
 
     The class of the nearest training clip on a product of three Grassmann manifolds
@@ -979,6 +1038,8 @@ class ProductManifold(OnVideos):
     size: Sequence[int] | None = None
     metric: str = "chordal"
 
+    described_by = "p", "size", "metric"
+
     @property
     def alike(self) -> slice:  # type: ignore[override]
         """The sides of clips that have to agree: all, but for those that are resized."""
@@ -987,13 +1048,15 @@ class ProductManifold(OnVideos):
     def _learn_from(self, X):
         """Take the factors of the clips X."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic")
-        self.factors_ = tensors.mode_bases(as_tensor(X, self.size), self.p)
-        self.p_ = [V.shape[2] for V in self.factors_]
+        self.p_ = self.p
+        self.described_ = self._describe(X)
+        self.p_ = [V.shape[2] for V in self.described_]
 
-    def distances(self, X: shared.Sets) -> np.ndarray:
-        """Distances (n, n_train) from the training clips."""
-        factors = tensors.mode_bases(as_tensor(self.check_input(X), self.size), self.p_)
-        return tensors.product_distances(factors, self.factors_, self.metric)
+    def _describe(self, X):
+        return tensors.mode_bases(as_tensor(X, self.size), self.p_)
+
+    def _between(self, factors, factors2):
+        return tensors.product_distances(factors, factors2, self.metric)
 
 
 @dataclass(eq=False, repr=False)
@@ -1023,27 +1086,27 @@ class TCCA(OnVideos):
     size: Sequence[int] | None = None
 
     alike = ProductManifold.alike
+    described_by = "p", "modes", "size"
 
     def _learn_from(self, X):
         """Choose features on the clips X."""
-        self.parts_ = self._parts(X)
-        chosen = np.arange(self.p * len(self.parts_))
+        correlations = self._pairs_of_training(X)
+        chosen = np.arange(len(correlations))
         if self.n_features is not None:
             count = core.check_integer(self.n_features, "n_features", 1)
-            self.separations_ = tensors.separations(
-                tensors.tensor_correlations(self.parts_), self.index_
-            )
+            self.separations_ = tensors.separations(correlations, self.index_)
             chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
     def class_scores(self, X: shared.Sets) -> np.ndarray:
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
-        features = tensors.tensor_correlations(
-            self._parts(self.check_input(X)), self.parts_
-        )[self.features_]
+        features = self._pairs(X)[self.features_]
         return first_of_ties(best_of_class(features.sum(axis=0), self.index_))
 
-    def _parts(self, X):
+    def _between(self, parts, parts2=None):
+        return tensors.tensor_correlations(parts, parts2)
+
+    def _describe(self, X):
         X = as_tensor(X, self.size)
         return tensors.tensor_parts(
             X,
@@ -1081,27 +1144,31 @@ class DFS(ByRule):
     rule: str = "svm"
 
     alike = slice(0)
+    described_by = "n_levels", "radii"
 
     def _learn_from(self, X):
         """Choose the levels, and learn from the spectra of clips X."""
         n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
-        ranges = textures.exponent_ranges(X, radii=self.radii)
+        radii = textures.check_ascending(self.radii, "radii")
+        spans = [
+            self.once(
+                ("spans", radii),
+                partial(textures.exponent_spans, clip, f"X[{i}]", radii),
+                [clip],
+                True,
+            )
+            for i, clip in enumerate(X)
+        ]
+        ranges = textures.ranges_of_spans(spans)
         self.ranges_ = np.linspace(
             ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2
         )
-        spectra = self._spectra(X)
-        self.mean_ = spectra.mean(axis=0)
-        deviation = spectra.std(axis=0)
-        self.scale_ = np.where(deviation > 1e-9, deviation, 1)
-        self.spectra_ = (spectra - self.mean_) / self.scale_
-        self._learn_rule(cdist(self.spectra_, self.spectra_))
+        distances = self._pairs_of_training(X)
+        self.spectra_ = self.described_
+        self._learn_rule(distances)
 
-    def distances(self, X: shared.Sets) -> np.ndarray:
-        """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
-        spectra = self._spectra(self.check_input(X))
-        return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
+    def _describe(self, X):
 
-    def _spectra(self, X):
         def spectrum(block):
             i = block.start
             textures.check_texture(X[i], f"X[{i}]", self.radii)
@@ -1109,9 +1176,17 @@ class DFS(ByRule):
 
         return np.stack(core.run_blocks(spectrum, len(X), 1)).reshape(len(X), -1)
 
+    def _between(self, spectra, spectra2=None):
+        """Euclidean distances, each number divided by its deviation in training."""
+        trained = spectra if spectra2 is None else spectra2
+        deviation = trained.std(axis=0)
+        scale = np.where(deviation > 1e-9, deviation, 1)
+        mean = trained.mean(axis=0)
+        return cdist((spectra - mean) / scale, (trained - mean) / scale)
+
 
 @dataclass(eq=False, repr=False)
-class DLPegasos(OnVideos):
+class DLPegasos(ByDistance):
     """Distance learning by Pegasos.
 
     The nearest training clip by a sum of three distances with learned weights >= 0
@@ -1142,11 +1217,12 @@ class DLPegasos(OnVideos):
     n_iter: int = 2000
     random_state: estimators.RandomState = 0
 
+    described_by = "n_states", "cell"
+
     def _learn_from(self, X):
         """Learn the weights on the clips X."""
         core.check_integer(self.cell, "cell", 1)
-        self.described_ = self._describe(X)
-        distances = _three_distances(self.described_, None)
+        distances = self._pairs_of_training(X)
         means = distances.mean(axis=(1, 2))
         self.scale_ = np.where(means > 0, means, 1)
         self.weights_, self.objective_ = textures.distance_weights(
@@ -1158,9 +1234,7 @@ class DLPegasos(OnVideos):
 
     def distances(self, X: shared.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
-        distances = _three_distances(
-            self._describe(self.check_input(X)), self.described_
-        )
+        distances = self._pairs(X)
         return np.tensordot(self.weights_ / self.scale_, distances, 1)
 
     def _describe(self, X):
@@ -1170,27 +1244,27 @@ class DLPegasos(OnVideos):
             "cells_per_block": (BLOCK, BLOCK),
             "orientations": ORIENTATIONS,
         }
-        return (
-            np.stack([frames.lbp(clip).mean(axis=0) for clip in X]),
-            np.stack([frames.hog(clip, **cell).mean(axis=0) for clip in X]),
-            systems_of(X, self.n_states),
+
+        def textures_of(clip):
+            return frames.lbp(clip).mean(axis=0), frames.hog(clip, **cell).mean(axis=0)
+
+        described = [
+            self.once(self.cell, partial(textures_of, clip), [clip], True) for clip in X
+        ]
+        patterns, gradients = map(np.stack, zip(*described))
+        return patterns, gradients, systems_of(X, self.n_states)
+
+    def _between(self, described, described2=None):
+        """The three distances (3, n, N)."""
+        patterns, gradients, systems = described
+        patterns2, gradients2, systems2 = described2 or described
+        chi = [
+            (
+                np.square(pattern - patterns2) / np.maximum(pattern + patterns2, 1e-300)
+            ).sum(axis=1)
+            for pattern in patterns
+        ]
+        angles = np.linalg.norm(
+            dynamics.observability_angles(systems, described2 and systems2), axis=2
         )
-
-
-def _three_distances(described, described2):
-    """The distances (3, n, N) between results of _describe.
-
-    Without the second, of the first with itself.
-    """
-    patterns, gradients, systems = described
-    patterns2, gradients2, systems2 = described if described2 is None else described2
-    chi = [
-        (np.square(pattern - patterns2) / np.maximum(pattern + patterns2, 1e-300)).sum(
-            axis=1
-        )
-        for pattern in patterns
-    ]
-    angles = dynamics.observability_angles(
-        systems, None if described2 is None else systems2
-    )
-    return np.stack([chi, cdist(gradients, gradients2), np.linalg.norm(angles, axis=2)])
+        return np.stack([chi, cdist(gradients, gradients2), angles])

@@ -101,15 +101,26 @@ def exponent_ranges(clips: shared.Sets, *, radii: Sequence[int] = RADII) -> np.n
     shared.check_sequence(clips, "clips", "clips")
     if len(clips) == 0:
         raise ValueError("clips must hold at least one clip, got none")
-    spans = np.full((len(clips), len(PARTS), len(MEASURES), 2), np.nan)
-    for i, clip in enumerate(clips):
-        clip = check_texture(clip, f"clips[{i}]", radii)
-        for m, measure in enumerate(fractal_measures(clip)):
-            for part in range(len(PARTS)):
-                alpha = fractal_exponents(measure, part, radii)
-                alpha = alpha[~np.isnan(alpha)]
-                if alpha.size:
-                    spans[i, part, m] = np.percentile(alpha, CENTRAL)
+    return ranges_of_spans(
+        [exponent_spans(clip, f"clips[{i}]", radii) for i, clip in enumerate(clips)]
+    )
+
+
+def exponent_spans(clip, name, radii):
+    """CENTRAL percentiles (4, 5, 2) of a clip's exponents, NaN where it has none."""
+    spans = np.full((len(PARTS), len(MEASURES), 2), np.nan)
+    for m, measure in enumerate(fractal_measures(check_texture(clip, name, radii))):
+        for part in range(len(PARTS)):
+            alpha = fractal_exponents(measure, part, radii)
+            alpha = alpha[~np.isnan(alpha)]
+            if alpha.size:
+                spans[part, m] = np.percentile(alpha, CENTRAL)
+    return spans
+
+
+def ranges_of_spans(spans):
+    """Ranges (4, 5, 2) that hold all exponent_spans."""
+    spans = np.stack(spans)
     low = np.nan_to_num(np.fmin.reduce(spans[..., 0]), nan=0)
     high = np.nan_to_num(np.fmax.reduce(spans[..., 1]), nan=1)
     return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)

@@ -427,12 +427,14 @@ class Sets:
     """A candidate of tuning.Search: arrays of all sets, behind an estimator if it has one.
 
     made: {training sets: what estimators made of these}, for all points of a grid.
+    clips: what they made of one clip, whatever the training sets.
     """
 
-    def __init__(self, sets, estimator=None, made=None):
+    def __init__(self, sets, estimator=None, made=None, clips=None):
         self.sets = sets
         self.estimator = estimator
         self.made = made
+        self.clips = {} if clips is None else clips
 
     def parts(self, train, tested):
         """The estimator, the sets to learn from and those to be all_in_words."""
@@ -448,7 +450,7 @@ class Sets:
         if train.tobytes() not in self.made:
             self.made.clear()
         estimator = clone(self.estimator)
-        estimator.made = self.made.setdefault(train.tobytes(), {})
+        estimator.made = self.made.setdefault(train.tobytes(), {"clips": self.clips})
         return [estimator, *parts]
 
 
@@ -474,13 +476,14 @@ def _grid(method, split):
         grid = {"p": [best.p or USUAL_P], **grid}
         U, _ = bank.directions(best.recipe)
         read = {p: (np.ascontiguousarray(U[:, :, :p]), {}) for p in grid["p"]}
+    clips = bank.made.setdefault(method.name, {})  # for all splits
     candidates = {}
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values))
         first, *others = point.items()
         p = point.pop("p") if method.reads == "subspaces" else None
         sets, made = read[p]
-        candidate = Sets(sets, clone(method.estimator).set_params(**point), made)
+        candidate = Sets(sets, clone(method.estimator).set_params(**point), made, clips)
         if p is not None and sets.shape[2] < p:
             candidate = tuning.Absent(f"a set has rank {sets.shape[2]}")
         candidates[(*recipe, *others, first)] = candidate

@@ -122,11 +122,11 @@ def test_product_manifold_is_the_nearest_tensor():
 
 def test_tcca_sums_the_most_discriminative_correlations():
     fitted = TCCA(3, n_features=4).fit(X, SEVERAL)
-    features = tensors.tensor_correlations(fitted.parts_)
+    features = tensors.tensor_correlations(fitted.described_)
     score = tensors.separations(features, SEVERAL)
     assert set(fitted.features_) == set(np.argsort(-score)[:4])
     parts = tensors.tensor_parts(np.stack(Q), 3, tensors.MODES)
-    similarity = tensors.tensor_correlations(parts, fitted.parts_)[
+    similarity = tensors.tensor_correlations(parts, fitted.described_)[
         fitted.features_
     ].sum(axis=0)
     assert np.array_equal(fitted.predict(Q), SEVERAL[similarity.argmax(axis=1)])
@@ -397,11 +397,11 @@ def test_short_constant_and_unstable_clips_are_named():
     ):
         CSLDS(3, 3).fit(short, [0, 1])
     with pytest.raises(
-        ValueError, match=r"clips\[1\] must vary, a constant clip has no texture"
+        ValueError, match=r"X\[1\] must vary, a constant clip has no texture"
     ):
         DFS(radii=(1, 2)).fit(constant, [0, 1])
     with pytest.raises(
-        ValueError, match=r"clips\[1\] must have at least 5 frames, rows and col"
+        ValueError, match=r"X\[1\] must have at least 5 frames, rows and col"
     ):
         DFS(radii=(1, 2)).fit(short, [0, 1])
     growing = [X[0], X[1] * 1.5 ** np.arange(14)[:, None, None]]
