@@ -18,7 +18,6 @@ cosine. Codes in tangent spaces (lE-SC, iSC) are made in baselines/tangent.py.
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -257,17 +256,13 @@ def _paired(job, X, Y, names):
 # ------------------------------------------------------------------------- Karcher mean
 
 
-KarcherMean = namedtuple("KarcherMean", "mean gradient n_iter")
-
-
 def karcher_mean(
     X: ArrayLike,
     weights: ArrayLike | None = None,
     *,
     tol: float = 1e-12,
     max_iter: int = 1000,
-    return_info: bool = False,
-) -> np.ndarray | KarcherMean:
+) -> np.ndarray:
     """Weighted Karcher (Frechet) mean (d, p) of subspaces X (n, d, p).
 
     The Y of least sum_i w_i d_geo(Y, X_i)^2: Y <- exp_Y(G), G = sum_i w_i log_Y(X_i) /
@@ -275,8 +270,7 @@ def karcher_mean(
     least); a warning with the final norm if max_iter steps do not reach it. weights >=
     0. The minimum is unique if the points lie in an open ball of radius pi/4; a warning
     if no such ball was found: Y is then a stationary point, which may be one of
-    several. return_info: a named tuple (mean, gradient, n_iter) with ||G||_F at the
-    mean returned.
+    several.
 
     See also grassmann_sc.chordal_mean, in closed form.
 
@@ -290,7 +284,6 @@ def karcher_mean(
     >>> np.degrees(principal_angles([[1.0], [0.0]], mean))
     array([20.])
     """
-    return_info = core.check_flag(return_info, "return_info")
     X = core.check_dictionary(X, "X")
     weights = (
         np.ones(len(X)) if weights is None else core.finite_array(weights, "weights")
@@ -324,8 +317,7 @@ def karcher_mean(
             "karcher_mean: no ball of radius pi/4 around the points was found (the "
             f"farthest is {reach:.3g} from the mean): the mean may not be unique"
         )
-    mean = mean.astype(X.dtype)
-    return KarcherMean(mean, gradient, n_iter) if return_info else mean
+    return mean.astype(X.dtype)
 
 
 def _gradient(Y, X, weights):

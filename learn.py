@@ -98,7 +98,6 @@ def gdl(
     init: str | ArrayLike = "kmeans++",
     n_iter: int = 20,
     tol: float = 1e-6,
-    unused: str = "worst",
     sample_weight: ArrayLike | None = None,
     rng: core.Rng = None,
     callback: Callable | None = None,
@@ -121,8 +120,7 @@ def gdl(
     init: a method of init_atoms, or atoms (n_atoms, d, p).
     n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most
     tol times it.
-    unused: what becomes of an atom that no sample uses: "worst", the sample coded worst
-    takes its place; "random", a random sample; "keep".
+    An atom that no sample uses is replaced by the sample coded worst.
     sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as
     repetition, 0 as absence.
     callback: called with what is Learned so far after each iteration; a true result
@@ -130,7 +128,7 @@ def gdl(
     progress: tell how far it is, and the cost, on stderr.
     checkpoint: path of a file that is replaced, whole, after each iteration.
     resume: path of a checkpoint of the same problem to go on from, to the bits of an
-    uninterrupted run; rng and init are then the file's.
+    uninterrupted run; init is then the file's.
 
     With lam no half-step raises the cost, to rounding. Otherwise the cost is the
     residual alone, and a coding step may raise it since its codes are not chosen to
@@ -156,7 +154,6 @@ def gdl(
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
     weights = check_weights(sample_weight, len(X))
-    core.check_choice(unused, "unused", "worst", "random", "keep")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
     rng = core.check_rng(rng)
@@ -166,16 +163,16 @@ def gdl(
         from grassmann_sc import files
 
         record = files.Checkpoint(
-            checkpoint, resume, [X, weights[None]], [n_atoms, unused, *coder]
+            checkpoint, resume, [X, weights[None]], [n_atoms, *coder]
         )
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record)
+        state = _read_state(record)
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
-    learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
+    learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder)
     with shared.progress_line(progress, n_iter, "gdl, iterations") as move:
         if resume is None:
             learner, state = learner.started(atoms)
@@ -199,7 +196,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     move(state.n_iter)
     try:
         if state.n_iter == 0:
-            _write_state(record, state, learner.rng)
+            _write_state(record, state)
         while stopped is None:
             costs = state.costs
             if len(costs) > 2 and costs[-3] - costs[-1] <= tol * costs[-3]:
@@ -210,7 +207,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
                 state = learner.step(state)
                 if state.costs[-1] <= best.costs[-1]:
                     best = state
-                _write_state(record, state, learner.rng)
+                _write_state(record, state)
                 move(1, state.costs[-1])
                 if callback is not None and callback(state):
                     stopped = "callback"
@@ -231,8 +228,8 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     )
 
 
-class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
-    """What stays the same from one iteration to the next: samples, coding, policy."""
+class _Learner(namedtuple("_Learner", "X weights coder")):
+    """What stays the same from one iteration to the next: samples and coding."""
 
     @property
     def norm2(self):
@@ -259,7 +256,11 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         atoms = rows.swapaxes(1, 2)
         K, k = self._grams(atoms)
         losses = self._losses(K, k, codes)
-        idle, worst = self._replacements(codes, losses)
+        idle, worst = idle_and_worst(
+            codes[self.weights > 0].any(axis=0),
+            self.X,
+            np.where(self.weights > 0, losses, -np.inf),
+        )
         if len(idle):
             atoms[idle] = self._closest(self.X[worst], atoms)
             K, k = self._grams(atoms)
@@ -293,20 +294,6 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
 
     def _losses(self, K, k, codes):
         return sample_losses(K, k, codes, self.norm2, self.coder.lam)
-
-    def _replacements(self, codes, losses):
-        """The atoms that no sample uses and the samples that take their places."""
-        if self.unused == "keep":
-            return [], []
-        losses = np.where(self.weights > 0, losses, -np.inf)
-        idle, worst = idle_and_worst(
-            codes[self.weights > 0].any(axis=0), self.X, losses
-        )
-        if self.unused == "random":
-            worst = self.rng.choice(
-                len(self.X), len(idle), p=self.weights / self.weights.sum()
-            )
-        return idle, worst
 
 
 def sample_losses(K, k, codes, norm2, lam):
@@ -1323,14 +1310,11 @@ def _code_nearest(K_dd, K_xd, norm2):
 # -------------------------------------------------------------------------------- files
 
 
-def _write_state(checkpoint, state, rng):
-    """Replace the checkpoint, if there is one, by this state and that of rng."""
+def _write_state(checkpoint, state):
+    """Replace the checkpoint, if there is one, by this state."""
     if checkpoint is not None:
-        from grassmann_sc import files
-
         checkpoint.write(
             {
-                "rng": files.as_json(rng.bit_generator.state),
                 **state._asdict(),
                 "n_replaced": np.array(state.n_replaced),
                 "lam": np.array(np.nan if state.lam is None else state.lam),
@@ -1339,18 +1323,13 @@ def _write_state(checkpoint, state, rng):
 
 
 def _read_state(checkpoint):
-    """The state to resume from, and its rng; samples and options must be the same."""
-    from grassmann_sc import files
-
+    """The state to resume from; samples and options must be the same."""
     arrays = checkpoint.read(
-        {"rng": "U", "n_replaced": "i"} | dict.fromkeys([*Learned._fields, "lam"], "f")
+        {"n_replaced": "i"} | dict.fromkeys([*Learned._fields, "lam"], "f")
     )
     checkpoint.check_samples()
-    with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
-        rng = files.read_generator(arrays["rng"])
-    learned = Learned(
+    return Learned(
         *(arrays[name] for name in Learned._fields),
         n_replaced=int(arrays["n_replaced"]),
         lam=None if np.isnan(arrays["lam"]) else float(arrays["lam"]),
     )
-    return learned, rng

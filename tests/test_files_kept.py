@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import json
 import os
 import re
 import signal
@@ -348,7 +347,7 @@ def test_a_path_that_is_checked_stays_as_it_was(tmp_path):
 
 # ---------------------------- checkpoints
 
-OPTIONS = dict(lam=0.1, n_iter=6, tol=0, unused="random")
+OPTIONS = dict(lam=0.1, n_iter=6, tol=0)
 
 
 @pytest.mark.parametrize("stop", range(4))
@@ -371,8 +370,7 @@ from grassmann_sc import learn
 X = core.random_subspaces(30, 70, 2, rng=3)
 print("ready", flush=True)
 learn.gdl(X, 8, rng=0, checkpoint=sys.argv[1],
-          callback=lambda state: print(state.n_iter, flush=True), lam=0.1, n_iter=6, tol=0,
-          unused="random")
+          callback=lambda state: print(state.n_iter, flush=True), lam=0.1, n_iter=6, tol=0)
 """
 
 
@@ -407,7 +405,6 @@ def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
     other_kind = np.random.Generator(np.random.MT19937(0))  # whose state plays no part
     resumed = learn.gdl(SMALL, 4, 0.2, resume=path, rng=other_kind)
     assert np.array_equal(resumed.atoms, learn.gdl(SMALL, 4, 0.2, resume=path).atoms)
-    assert json.loads(str(np.load(path)["rng"]))["bit_generator"] == "PCG64"
 
 
 @pytest.mark.parametrize("what", ["row", "weight", "lambda"])
@@ -427,14 +424,6 @@ def test_one_other_number_is_another_problem(tmp_path, what):
             learn.gdl(X, 4, lam, sample_weight=weights, resume=path)
 
 
-@pytest.mark.parametrize("unused", ["random", "keep"])
-def test_what_becomes_of_unused_atoms_is_a_part_of_the_problem(tmp_path, unused):
-    path = tmp_path / "checkpoint"
-    learn.gdl(SMALL, 4, 0.2, unused="worst", n_iter=1, checkpoint=path)
-    with pytest.raises(ValueError, match="checkpoint differs in the options$"):
-        learn.gdl(SMALL, 4, 0.2, unused=unused, resume=path)
-
-
 def test_the_digests_of_blocks_add_up_and_know_their_places():
     """On one machine or many, in any order."""
     X = core.random_subspaces(20, 6, 2, 0)
@@ -446,32 +435,6 @@ def test_the_digests_of_blocks_add_up_and_know_their_places():
     assert files.digest_rows(X.astype(np.float32)) != whole
 
 
-def state_of(bits, **changed):
-    """The state of a bit generator as a file holds it, but for what is changed."""
-    return files.as_json(bits.state | changed)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"rng": np.array("[" * 100_000)}, "maximum recursion depth"),
-        ({"rng": np.array('{"bit_generator": "seed"}')}, "rng must be .* got 'seed'"),
-        ({"rng": state_of(np.random.PCG64(0), state=None)}, "subscriptable"),
-    ],
-)
-def test_crafted_checkpoints_are_refused(tmp_path, change, message):
-    path = tmp_path / "checkpoint"
-    learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
-    arrays = {**np.load(path), **change}
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
-    seal(path)
-    with pytest.raises(
-        ValueError, match=f"resume must be .*checkpoint is damaged .*{message}"
-    ):
-        learn.gdl(SMALL, 4, 0.2, resume=path)
-
-
 def neighbours(K_dd, K_xd, norm2, count=2):
     return core.locality_codes(K_dd, K_xd, count, norm2=norm2)
 
@@ -479,9 +442,9 @@ def neighbours(K_dd, K_xd, norm2, count=2):
 @pytest.mark.parametrize(
     "before, after",
     [
-        (dict(lam=0.1), dict(lam=np.float64(0.1), coding="sparse")),
+        (dict(lam=0.1), dict(lam=np.float64(0.1))),
         (dict(lam=1), dict(lam=1.0)),
-        (dict(n_neighbors=2), dict(n_neighbors=np.int64(2), coding="local")),
+        (dict(n_neighbors=2), dict(n_neighbors=np.int64(2))),
         (
             dict(coding=functools.partial(neighbours, count=2)),
             dict(coding=functools.partial(neighbours, count=np.int32(2))),

@@ -297,15 +297,13 @@ def test_karcher_mean_is_stationary_and_ignores_bases_and_order(size, seed, n):
     rng = np.random.default_rng(seed)
     X = cluster(rng, n, *size, 0.7)
     weights = rng.uniform(0, 1, n) + 0.01
-    found = intrinsic.karcher_mean(X, weights, return_info=True)
-    gradient = np.tensordot(
-        weights / weights.sum(), intrinsic.log_map(found.mean, X), 1
-    )
-    assert max(found.gradient, np.linalg.norm(gradient)) <= TIGHT
+    mean = intrinsic.karcher_mean(X, weights)
+    gradient = np.tensordot(weights / weights.sum(), intrinsic.log_map(mean, X), 1)
+    assert np.linalg.norm(gradient) <= TIGHT
     order = rng.permutation(n)
     R = rotation(rng, size[1])
     again = intrinsic.karcher_mean(X[order] @ R, weights[order])
-    assert gap_between(again, found.mean) < 10 * TIGHT
+    assert gap_between(again, mean) < 10 * TIGHT
 
 
 def test_karcher_mean_of_two_points_is_the_midpoint():
@@ -356,13 +354,8 @@ def test_karcher_mean_warns_only_outside_of_a_convexity_ball():
         intrinsic.karcher_mean(cluster(rng, 5, 6, 2, 0.7), max_iter=1)
 
 
-def test_the_steps_to_the_mean_are_counted():
-    """None are needed to the mean of one, none are taken where none are allowed."""
+def test_steps_to_the_mean_begin_at_the_chordal_mean():
     X = cluster(np.random.default_rng(0), 5, 6, 2, 0.3)
-    assert intrinsic.karcher_mean(X[:1], return_info=True).n_iter == 0
     with pytest.warns(UserWarning, match="did not converge in 0 steps"):
-        start, gradient, n_iter = intrinsic.karcher_mean(
-            X, max_iter=0, return_info=True
-        )
-    assert n_iter == 0 and gradient > 1e-6
+        start = intrinsic.karcher_mean(X, max_iter=0)
     assert gap_between(start, gs.chordal_mean(X)) < TIGHT

@@ -140,8 +140,7 @@ LAWS = {
         (("X",), part(learned_by_gdl, lam=0.2)),
         (("X",), part(learned_by_gdl, n_neighbors=2)),
         (("X",), part(learned_by_gdl, lam=0.2, lam_scale="max", init="kmeans")),
-        (("X",), part(learned_by_gdl, lam=0.2, unused="worst", init=ATOMS)),
-        (("X",), part(learned_by_gdl, lam=0.2, unused="random", init=ATOMS)),
+        (("X",), part(learned_by_gdl, lam=0.2, init=ATOMS)),
     ],
     "learn.kgdl": [(("sets",), learned_by_kgdl)],
     "learn.class_dictionaries": [(("X", "labels"), learned_by_class)],
@@ -309,7 +308,7 @@ def test_small_weights_move_atoms_beside_one_that_no_sample_uses(factor):
     init = np.stack([X[0], X[1], np.eye(4, dtype=np.float32)[:, 2:]])
     found = []
     for weights in (np.ones(8), np.full(8, factor)):
-        learner = streams.OnlineGDL(3, coding="local", n_neighbors=1, init=init)
+        learner = streams.OnlineGDL(3, n_neighbors=1, init=init)
         near = core.orthonormalize(init[:1] + 0.1 * X[1:]).astype(np.float32)
         found.append(learner.partial_fit(near, weights).atoms)
     assert np.array_equal(*found) and not np.array_equal(found[0], init)

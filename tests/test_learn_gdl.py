@@ -126,19 +126,14 @@ def test_repeated_samples_are_legal(coding):
     assert (np.diff(costs) <= TIGHT * 10).all()
 
 
-@pytest.mark.parametrize("unused", ["worst", "random", "keep"])
-def test_unused_atoms_follow_the_policy(unused):
+def test_several_unused_atoms_become_samples_that_differ():
     X = np.zeros((8, 8, 2))
     X[:, :4] = core.random_subspaces(8, 4, 2, rng=0)
     useless = np.stack([np.eye(8)[:, 4:6], np.eye(8)[:, 6:]])
-    result = learn.gdl(
-        X, 4, 0.1, init=np.concatenate([X[:2], useless]), unused=unused, n_iter=1, rng=0
-    )
-    assert result.n_replaced == (0 if unused == "keep" else 2)
-    assert np.array_equal(result.atoms[2:], useless) == (unused == "keep")
-    if unused == "worst":
-        # two samples that differ
-        assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE
+    result = learn.gdl(X, 4, 0.1, init=np.concatenate([X[:2], useless]), n_iter=1)
+    assert result.n_replaced == 2
+    assert not np.array_equal(result.atoms[2:], useless)
+    assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE
 
 
 def test_replacements_are_the_worst_samples_no_two_equal_while_others_are_left():
@@ -744,10 +739,6 @@ def test_bad_input_is_named(call, error, message):
         (
             dict(coding=lambda K, k, norm2: k[:1]),
             r"coding\(K_dd, K_xd, norm2=p\) must have shape \(24, 4\), got \(1, 4\)",
-        ),
-        (
-            dict(lam=0.1, unused="zero"),
-            "unused must be 'worst', 'random' or 'keep', got 'zero'",
         ),
         (
             dict(lam=0.1, sample_weight=np.ones(3)),

@@ -293,7 +293,7 @@ def known_values():
         "clips": [list(clips)],
         "clips2": [list(clips[:2])],
         "codes": [core.gsc(X, D, 0.2)],
-        "coding": ["local"],
+        "coding": ["local", functools.partial(core.locality_codes, n_neighbors=2)],
         "confidence": [np.array([0.2, 0.9])],
         "answers.tested": [np.arange(3, 6)],
         "answers.candidate": [K],

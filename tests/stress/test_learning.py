@@ -69,30 +69,29 @@ def check_codes(problem, codes, positive, eps):
     assert not positive or (codes >= 0).all()
 
 
-def check_replaced(X, losses, atoms, eps, unused="worst"):
+def check_replaced(X, losses, atoms, eps):
     """Atoms of no use became samples; the first of them that of the largest loss."""
     p = X.shape[2]
     near = explicit_gram(X, atoms)
     assert (p - near.max(axis=0) <= eps * p).all(), "an atom became no sample"
-    if unused == "worst":
-        worst = losses[near[:, 0] >= p * (1 - eps)].max()
-        assert worst >= losses.max() - eps * (1 + losses.max()), "not the worst coded"
+    worst = losses[near[:, 0] >= p * (1 - eps)].max()
+    assert worst >= losses.max() - eps * (1 + losses.max()), "not the worst coded"
 
 
 # ------------------------------------------------------------------------------- steps
 
 
 @settings(max_examples=500)
-@given(st.data(), samples(), SEEDS, st.sampled_from(["worst", "random", "keep"]))
-def test_each_iteration_of_gdl_follows_the_equations(data, m, seed, unused):
+@given(st.data(), samples(), SEEDS)
+def test_each_iteration_of_gdl_follows_the_equations(data, m, seed):
     """The move of the atoms, the atoms that are replaced, costs and codes."""
     how = data.draw(codings(m))
     init = drawn_atoms(data.draw, m) if data.draw(booleans) else "kmeans++"
-    options = how | dict(init=init, unused=unused, tol=0, sample_weight=m.weights)
+    options = how | dict(init=init, tol=0, sample_weight=m.weights)
     states = [learn.gdl(m.X, m.n_atoms, n_iter=0, rng=seed, **options)]
     learn.gdl(m.X, m.n_atoms, n_iter=3, rng=seed, callback=states.append, **options)
     for before, after in zip(states, states[1:]):
-        check_iteration(m, before, after, unused)
+        check_iteration(m, before, after)
         codes = after.codes[m.used].astype(float)
         if after.lam is None:
             rounding = m.eps * (1 + np.abs(codes).sum())
@@ -102,16 +101,15 @@ def test_each_iteration_of_gdl_follows_the_equations(data, m, seed, unused):
             check_codes(problem, codes, how["positive"], m.eps)
 
 
-def check_iteration(m, before, after, unused):
+def check_iteration(m, before, after):
     """One iteration of gdl from a state: the atoms with the codes before, then costs."""
     both = [state.codes.astype(float) for state in (before, after)]
     moved = after.atoms.copy()
-    of_use = both[0][m.used].any(axis=0) | (unused == "keep")
-    idle = np.flatnonzero(~of_use)
+    idle = np.flatnonzero(~both[0][m.used].any(axis=0))
     if len(idle):
         moved[idle] = before.atoms[idle]
         losses = cost(problem_of(m.X, moved, after.lam), both[0])[m.used]
-        check_replaced(m.X[m.used], losses, after.atoms[idle], m.eps, unused)
+        check_replaced(m.X[m.used], losses, after.atoms[idle], m.eps)
     # in units of the largest weight of each atom: no common unit may hold all
     weights = np.where(both[0].T != 0, m.given, 0)
     largest = np.maximum(weights.max(axis=1, keepdims=True), 1e-300)

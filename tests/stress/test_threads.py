@@ -235,7 +235,7 @@ def test_what_an_interrupt_leaves_is_as_before_the_call_or_as_after_it(
 LEARN = functools.partial(learn.gdl, n_atoms=6, n_iter=15, tol=0)
 LEARNING = {  # of samples, and paths to checkpoints
     "sparse": functools.partial(LEARN, lam=0.2, rng=1),
-    "local": functools.partial(LEARN, n_neighbors=3, rng=2, unused="random"),
+    "local": functools.partial(LEARN, n_neighbors=3, rng=2),
     "positive": functools.partial(
         LEARN, lam=0.3, lam_scale="max", positive=True, rng=3, init="kmeans"
     ),
