@@ -560,15 +560,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
 
         Their labels are y.
         """
-        return self._take(self._checked_how(), self.check_labelled(X, y))
-
-    def _checked_how(self):
-        core.check_choice(self.rule, "rule", None, *core.RULES)
-        core.check_choice(self.kernel, "kernel", "projection", "precomputed")
-        return self._how()
-
-    def _take(self, how, X):
-        """fit to checked X, whose classes are known."""
+        how = self._checked_how()
+        X = self.check_labelled(X, y)
         if self.is_precomputed():
             self.gram_ = X
             square = X.diagonal()
@@ -592,6 +585,11 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
             else 1.0
         )
         return self
+
+    def _checked_how(self):
+        core.check_choice(self.rule, "rule", None, *core.RULES)
+        core.check_choice(self.kernel, "kernel", "projection", "precomputed")
+        return self._how()
 
     def left_out_scores(
         self, groups: core.Labels | None = None
@@ -676,16 +674,15 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         the same to the last bit as that of fit on all of them. A Gram matrix cannot be
         added to: with kernel="precomputed" call fit with the whole.
         """
-        # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
-        model = copy.copy(self)
         if hasattr(self, "classes_"):
-            model._take_more(X, y)
-        else:
-            model.fit(X, y)
+            X, y = self._with_more(X, y)
+        # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
+        model = copy.copy(self).fit(X, y)
         self.__dict__.update(vars(model))
         return self
 
-    def _take_more(self, X, y):
+    def _with_more(self, X, y):
+        """The atoms with more subspaces X, and the labels of all."""
         if self.is_precomputed():
             raise ValueError(
                 "kernel must be 'projection' for partial_fit, got 'precomputed': call "
@@ -699,11 +696,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
-        atoms = shared.joined([self.atoms_, X])
-        self.classes_, self.index_ = classes_of(
-            np.concatenate([self.classes_[self.index_], new[index]]), len(atoms)
-        )
-        self._take(self._checked_how(), atoms)
+        labels = np.concatenate([self.classes_[self.index_], new[index]])
+        return shared.joined([self.atoms_, X]), labels
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself.

@@ -53,22 +53,16 @@ Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 Split = namedtuple("Split", "train test")
 
 
-class Gram:
+class Gram(namedtuple("Gram", "K")):
     """A candidate of a Search: the Gram matrix K (n, n) of all sets."""
-
-    def __init__(self, K: np.ndarray) -> None:
-        self.K = K
 
     def parts(self, train, tested):
         """K_dd of the sets to learn from, and K_xd of those tested with them."""
         return self.K[np.ix_(train, train)], self.K[np.ix_(tested, train)]
 
 
-class Absent:
+class Absent(namedtuple("Absent", "why")):
     """A candidate that no fold can have; a Search leaves it out and tells why."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
 
     def parts(self, train, tested):
         raise ValueError(self.why)
