@@ -378,15 +378,15 @@ def check_ascending(values, name):
     return values
 
 
-def check_texture(clip, name, radii, varies=True):
+def check_texture(clip, name, radii):
     """A clip (n_frames, height, width) that varies and holds the largest cube."""
     f = shared.check_clip(clip, name, shared.LARGEST_PIXEL).astype(np.float64)
-    least = 3 if radii is None else max(radii) * 2 + 1
+    least = max(radii) * 2 + 1
     if min(f.shape) < least:
         raise ValueError(
             f"{name} must have at least {least} frames, rows and columns, got {f.shape}"
         )
-    if varies and f.min() == f.max():
+    if f.min() == f.max():
         raise ValueError(
             f"{name} must vary, a constant clip has no texture: got {f.min():g} "
             "everywhere"
