@@ -35,7 +35,6 @@ PARTS = r"(train|test)\d+"
 IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 UNLABELLED = ("", "nan")
-ENOUGH = 20  # rows that tell a clock from a sensor
 # A frames.Table that was read. edges (n + 1,): when its rows begin, and the last ends
 Recording = namedtuple("Recording", [*frames.Table._fields, "edges"])
 
@@ -78,10 +77,9 @@ def holds_sets(path, axes=None):
     in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
     if in_one or names & {"offset", BASES} or names >= {*HALVES}:
         return True
-    if "X" not in names:
-        return False
     # X (n_frames, d) alone is a clip
-    return bool(names & {*LABELS}) or len(frames.read_shape(path, key="X")) > 2
+    several = names & {*LABELS} or "X" in names and frames.read_shape(path, key="X")[2:]
+    return "X" in names and bool(several)
 
 
 def with_bases(clips, key=None):
@@ -308,10 +306,10 @@ def labelled_stretches(
         group = None if group_column else group_of(clip.sources[0], None, group_by)
         labelled = ~np.isin(np.char.lower(labels), UNLABELLED)
         clip = clip._replace(group=group)
-        for start, part in _stretches(clip, table, table.texts):
-            if labelled[start]:
-                label = printable(labels[start], but="")
-                clips.append(part._replace(label=label))
+        for part in _stretches(clip, table, table.texts):
+            label = part.truth[0]
+            if label.lower() not in UNLABELLED:
+                clips.append(part._replace(label=printable(label, but="")))
         left_out[f"without {label_column}"] += np.sum(~labelled)
         left_out["with a missing number"] += np.sum(labelled & _gaps(table))
         n_rows += len(labels)
@@ -334,7 +332,8 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     if recipe.window is None or not tables:
         return clips
-    parts = [clip for clip in clips if not is_table(clip.sources[0])]
+    others = [clip for clip in clips if not is_table(clip.sources[0])]
+    stretches = []
     left_out = Counter()
     texts = [*filter(None, [label_column, group_column])]
     for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
@@ -342,17 +341,17 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
             if isinstance(table, Exception):
                 (table,) = _read_tables([clip], recipe, some)
         why = table
-        stretches = []
+        parts = []
         if not isinstance(table, Exception):
             left_out["with a missing number"] += np.sum(_gaps(table))
-            parts_of = _stretches(clip, table, table.texts[1:])
-            stretches = [part for _, part in parts_of]
+            parts = _stretches(clip, table, table.texts[1:])
             why = ValueError(f"{clip.name}: a number is missing in each row")
-        parts += stretches or [clip._replace(sources=[why])]
-    long = _long_enough(parts, recipe, left_out)
+        stretches += parts
+        others += [] if parts else [clip._replace(sources=[why])]
+    long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):
         to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
-    return long or parts
+    return others + long or stretches
 
 
 def _read_tables(tables, recipe, texts=()):
@@ -418,20 +417,12 @@ def say_columns(clips, recipe, texts=()):
         ]
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
-        rises = (np.diff(table.numbers[: 10 * ENOUGH], axis=0) > 0).all(axis=0)
-        if len(table.numbers) >= ENOUGH and rises.any() and not rises.all():
-            clocks = [column for column, clock in zip(table.names, rises) if clock]
-            others = [column for column in table.names if column not in clocks]
-            to_stderr(
-                f"{clip.name}: {', '.join(clocks)} rises in each row, as a clock does: "
-                f"--columns {' '.join(others)} leaves it out"
-            )
         return table.names
     return None
 
 
 def _stretches(clip, table, texts):
-    """[(first row, Clip without a label), ...]: rows without gaps of the same texts.
+    """The Clips, without labels, of rows without gaps of the same texts.
 
     table.texts: the column of labels, and that of groups, if they are read.
     """
@@ -452,7 +443,7 @@ def _stretches(clip, table, texts):
             edges=table.edges[start : stop + 1],
             truth=truth[0] if truth else None,
         )
-        stretches += [] if gaps[start] else [(start, part)]
+        stretches += [] if gaps[start] else [part]
     return stretches
 
 
@@ -468,10 +459,8 @@ def _long_enough(clips, recipe, left_out):
         return clips
     long = []
     for clip in clips:
-        source = clip.sources[0]
-        n = window
-        if isinstance(source, np.ndarray):
-            n = len(frames.pick(range(len(source)), **recipe.choosing))
+        rows = range(len(clip.sources[0]))
+        n = len(frames.pick(rows, **recipe.choosing))
         step = recipe.step or window
         n_windows = max(0, (n - window) // step + 1)
         covered = n_windows and window + (n_windows - 1) * min(step, window)

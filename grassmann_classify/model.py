@@ -28,9 +28,10 @@ from grassmann_sc import calibration, discriminative, shared, tuning
 from grassmann_sc.baselines import hulls
 
 # what rows choose, or what is set, of their estimators
-PARAMETERS = "lam n_neighbors rule C scale positive reg beta p dimension reference "
-PARAMETERS += "n_angles keep gamma n_landmarks n_states n_features radii size"
-PARAMETERS = {*PARAMETERS.split()}
+PARAMETERS = {
+    *"lam n_neighbors rule C scale positive reg beta p dimension reference n_angles keep "
+    "gamma n_landmarks n_states n_features radii size".split()
+}
 
 
 @dataclass
@@ -242,15 +243,14 @@ def check_model(model):
 # answer; runner_up (n,): the best other class. The others are None unless the row
 # codes. p_values (n, n_classes) of the classes and p_any (n,) of being of any;
 # because, instead (n,): in words, the labelled sets that speak for the label and for
-# the runner-up; reasons (n,): the same as pairs, as words.reasons_for; ahead (n,): of
-# the label's score before the runner-up's, as a share of the largest. measure: what
+# the runner-up; reasons (n,): the same as pairs, as words.reasons_for. measure: what
 # scores are, "probability" or "score"; recordings, spans: as a Collection has them
 class Answers(
     namedtuple(
         "Answers",
         "names labels scores classes failed runner_up p_values p_any because instead "
-        "reasons ahead measure recordings spans",
-        defaults=(None,) * 6 + ("score",) + (None,) * 2,
+        "reasons measure recordings spans",
+        defaults=(None,) * 5 + ("score",) + (None,) * 2,
     )
 ):
     """Answers to sets, in arrays; to_frame gives them as a table of pandas."""
@@ -374,9 +374,6 @@ def _with_reasons(answers, model, queries, class_index, second):
     because, instead = (
         np.array([explained(names, pairs) for pairs in sets], object) for sets in both
     )
-    scores = estimator.class_scores(queries)
-    unit = np.maximum(np.abs(scores).max(axis=1), np.finfo(float).tiny)
-    each = np.arange(n)
     p_values, p_any = estimator.p_values(queries, left_out=model.left_out)
     return answers._replace(
         p_values=p_values,
@@ -384,7 +381,6 @@ def _with_reasons(answers, model, queries, class_index, second):
         because=because,
         instead=instead,
         reasons=reasons,
-        ahead=(scores[each, class_index] - scores[each, second]) / unit,
     )
 
 

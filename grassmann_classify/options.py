@@ -590,10 +590,6 @@ def _check(options):
     for name, rule in RULES.items():
         if hasattr(options, name):
             check_value(getattr(options, name), flag_of(name), rule)
-    if not 0 < options.coverage < 1:
-        raise ValueError(
-            f"--coverage must lie between 0 and 1, got {options.coverage:g}"
-        )
     if options.train > 1 and not options.train.is_integer() or not options.train:
         raise ValueError(
             "--train must lie between 0 and 1, or be a whole number, got "

@@ -69,7 +69,6 @@ EACH = 200  # milliseconds of a frame
 KINDS = {".png": "image/png", ".svg": "image/svg+xml", ".pdf": None}
 PICTURED = 12  # clips of a sheet
 PICTURED_P = 3  # of the Gram matrix and the map
-LINE = 20  # letters under an image of a sheet
 DECIDED = 2  # labelled clips that are named as what decided
 STYLE = """
 :root { color-scheme: light dark; --line: #ddd; --soft: #f4f4f4; --text: #222;
@@ -268,11 +267,10 @@ class Report:
             n = plural(len(self.folded), "picture")
             self.parts.append(f"<details><summary>{n} more</summary>")
             self.parts += [*self.folded, "</details>"]
-        made_by = [f"grassmann_sc {core.__version__}"]
-        made_by += [f"{name} {number}" for name, number in versions().items()]
-        made_by += [f"Python {platform.python_version()}", platform.system()]
+        made_by = {"grassmann_sc": core.__version__, **versions()}
+        made_by |= {"Python": platform.python_version(), "on": platform.system()}
         self.section("Made by")
-        self.text(", ".join(made_by))
+        self.text(", ".join(map(" ".join, made_by.items())))
         title = html.escape(self.title)
         when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
         links = [
@@ -476,14 +474,15 @@ def wrong_answers(collection, pairs, results, name):
     return rows
 
 
-def draw_answers(report, model, new, collection, answers, possible):
+def draw_answers(report, model, new, collection, answers, unlike):
     """New clips, the least sure first, with what speaks for label and runner-up.
 
     A model has a strip of each labelled clip, which stands still.
     """
-    if model.pictures is None or answers.ahead is None or not len(answers.names):
+    if model.pictures is None or answers.reasons is None or not len(answers.names):
         return
-    order = np.argsort(answers.ahead, kind="stable")[:PICTURED]
+    second, first = np.sort(answers.scores, axis=1)[:, -2:].T
+    order = np.argsort(first - second, kind="stable")[:PICTURED]
     places = [collection.names.index(answers.names[i]) for i in order]
     key = model.recipe.key
     films = films_of(collection.names, collection.clip, new, key, places)
@@ -497,7 +496,7 @@ def draw_answers(report, model, new, collection, answers, possible):
             )
         ]
         words = f"{called(answers.labels[i])}\n{caption(answers.names[i])}"
-        words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
+        words += f"\n{UNLIKE}" * unlike[i]
         rows += [] if film is None else [row_of(film, words, *parts)]
     title = (
         f"{plural(len(rows), 'new clip')} of {len(answers.names)}, the least sure first\n"
@@ -553,17 +552,9 @@ def called(label):
 
 
 def caption(name, label=None):
-    """The name of a clip in two lines, without its class folder and its ending.
-
-    If it is longer, without the part before the second line's.
+    """The name of a clip, without its class folder and its ending.
 
     >>> caption("run/person_03_outdoors_take_2.avi", "run")
-    'person_03_outdoors\\n_take_2'
+    'person_03_outdoors_take_2'
     """
-    name = re.sub(r"\.\w{1,4}$", "", name.removeprefix(f"{label}/"))
-    if len(name) <= LINE:
-        return name
-    breaks = rf"(?s).{{{LINE // 2},{LINE}}}(?=[\W_])|.{{{LINE}}}"
-    at = re.match(breaks, name).end()
-    end = name[at:]
-    return f"{name[:at]}\n{end if len(end) <= LINE else '…' + end[1 - LINE :]}"
+    return re.sub(r"\.\w{1,4}$", "", name.removeprefix(f"{label}/"))

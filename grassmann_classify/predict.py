@@ -175,8 +175,8 @@ def answer(settings, paths, out, model, new):
     for text in words:
         tell(text)
     if paths.pictures:
-        possible = [UNLIKE if row[1] == UNLIKE else "" for row in table.rows]
-        draw_answers(report, model, new, collection, answers, possible)
+        unlike = [row[1] == UNLIKE for row in table.rows]
+        draw_answers(report, model, new, collection, answers, unlike)
     report.section("Answers")
     rows = [
         [*row[:-1], "; ".join(record["because"])]

@@ -49,7 +49,7 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "jobs": Rule(int, least=1, optional=True),
     "seconds": Rule(float, least=0, optional=True),
     "seed": Rule(int, least=0, most=2**31 - 1),  # scikit-learn takes twice as many
-    "coverage": Rule(float, least=0),
+    "coverage": Rule(float, most=1, positive=True),
     "smooth": Rule(float, least=0),
     "f1": Rule(bool),
     "choices": Rule(bool),

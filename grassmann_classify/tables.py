@@ -15,9 +15,9 @@ from grassmann_sc import shared
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
 COLUMNS = {"accuracy": "accuracy, %", "balanced": "balanced, %", "f1": "F1, %"}
 NAMED = 3  # rows in a sentence
+NOTED = 3  # notes on a row
 WORST = 5  # classes on the terminal
 MOST = 20  # lines of clips, or of stretches, there
-AS_GOOD = "as good: within chance of the best row"
 
 
 def successes(splits):
@@ -131,7 +131,7 @@ def accuracies(results, columns, comparison):
         seconds = np.mean([split["seconds"] for split in done or splits])
         cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
         rows.append([name, *cells] if done else [name, "failed", *cells[1:-1], ""])
-    notes = [AS_GOOD] * bool(comparison.as_good)
+    notes = ["as good: within chance of the best row"] * bool(comparison.as_good)
     if spread:
         notes.insert(0, "±: standard deviation over splits")
         names = [cell for name in names for cell in (name, "±")]
@@ -296,28 +296,21 @@ def _most_often(done):
 
 
 def _notes(splits):
-    """Notes on a row: failures, candidates left out, and warnings."""
+    """Notes on a row: failures, then the most frequent of what was left out or warned."""
     if "look" in splits[0]:
         yield "of a first look, nothing searched"
-    failed = Counter(split["failed"] for split in splits if split["failed"])
-    for why, count in failed.items():
-        yield f"failed{_in_splits(count, splits)}: {why}"
-    done = successes(splits)
-    left_out = {}
-    for split in done:
-        for name, why in split["left_out"].items():
-            left_out.setdefault(name, []).append(why)
-    for name, reasons in left_out.items():
-        yield f"{name} left out{_in_splits(len(reasons), done)}: {reasons[0]}"
-    warned = Counter(text for split in done for text in split["warned"])
-    for text, count in warned.most_common(1):
-        others = f", and {plural(len(warned) - 1, 'other warning')}"
-        others *= len(warned) > 1
-        yield f"warned{_in_splits(count, done)}: {text}{others}"
-
-
-def _in_splits(count, done):
-    return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
+    counts = Counter()
+    for split in splits:
+        counts.update([("failed", split["failed"])] * bool(split["failed"]))
+        left_out = split["left_out"].items()
+        counts.update((f"{name} left out", why) for name, why in left_out)
+        counts.update(("warned", text) for text in split["warned"])
+    failed_first = sorted(counts, key=lambda note: (note[0] != "failed", -counts[note]))
+    for what, why in failed_first[:NOTED]:
+        n = f" in {counts[what, why]} of {len(splits)} splits" * (len(splits) > 1)
+        yield f"{what}{n}: {why}"
+    if len(counts) > NOTED:
+        yield plural(len(counts) - NOTED, "other note")
 
 
 # first: the row in front, None if none has all splits; accuracy {row: in %, the mean of

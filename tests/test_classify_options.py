@@ -325,7 +325,11 @@ MISTAKES = [
     ),
     ("predict", "predict DIR --model nowhere.npz", "--model must be a file, got nowh"),
     ("predict", "predict DIR --model FILE --save x.npz", "--save and --model exclude"),
-    ("predict", "predict DIR --data DIR --coverage 1", "--coverage must lie between 0"),
+    (
+        "predict",
+        "predict DIR --data DIR --coverage 1.5",
+        "--coverage must be at most 1",
+    ),
     ("add", "add DIR --model FILE", "the following arguments are required: --save"),
     ("add", "add DIR --save x.npz", "the following arguments are required: --model"),
     ("add", "add NONE --model FILE --save x", "MORE must be a folder, an .npz file or"),

@@ -306,32 +306,34 @@ def chosen_in(results):
     return words
 
 
-def test_notes_count_the_splits_that_succeeded():
-    """The reason that is told is the first; failures come first."""
+def test_the_most_frequent_notes_are_said_with_the_number_of_their_splits():
     results = results_of({"row": [90.0] * 6 + [None]})
     splits = results["row"]
     for i in (1, 2, 5, 6):
-        splits[i]["left_out"] = {"p 9": f"reason {i}"}
+        splits[i]["left_out"] = {"p 9": "too many"}
     splits[3]["left_out"] = {"p 8": "another"}
     for i in range(7):
         splits[i]["warned"] = ("seldom", "often") if i in (2, 6) else ("often",)
     assert notes_of(results) == [
         "row: failed in 1 of 7 splits: no rank",
-        "row: p 9 left out in 3 of 6 splits: reason 1",
-        "row: p 8 left out in 1 of 6 splits: another",
-        "row: warned in 6 of 6 splits: often, and 1 other warning",
+        "row: warned in 7 of 7 splits: often",
+        "row: p 9 left out in 4 of 7 splits: too many",
+        "row: 2 other notes",
     ]
     looked = results_of({"row": [90.0]}, look=True)
     assert notes_of(looked) == ["row: of a first look, nothing searched"]
 
 
 def test_what_is_said_of_warnings_is_the_most_frequent_and_how_many_others():
-    warned = [("a", "b", "c"), ("b",), (), ("c", "b"), ()]
+    warned = [("a", "b", "c"), ("b", "d"), (), ("c", "b"), ()]
     results = results_of({"row": [90.0] * 5})
     for split, texts in zip(results["row"], warned):
         split["warned"] = texts
     assert notes_of(results) == [
-        "row: warned in 3 of 5 splits: b, and 2 other warnings"
+        "row: warned in 3 of 5 splits: b",
+        "row: warned in 2 of 5 splits: c",
+        "row: warned in 1 of 5 splits: a",
+        "row: 1 other note",
     ]
 
 
