@@ -752,34 +752,27 @@ def _each_tile(kernels, rows, columns, take):
 def _contract(K, A, starts, out, left, right):
     """out[s, a] += sum_r A[r, a] K[r] over the rows starts[s] <= r < starts[s + 1].
 
-    In the columns left..right-1, in pieces that stay in cache, four rows at a time.
+    In the columns left..right-1, in pieces that stay in cache, four rows at a time; in
+    place of rows behind the last, it counts with weight 0.
     """
     for s in range(len(starts) - 1):
+        last = starts[s + 1] - 1
         for low in range(left, right, 512):
             high = min(low + 512, right)
-            r = starts[s]
-            while r + 4 <= starts[s + 1]:
+            for r in range(starts[s], last + 1, 4):
                 k0 = K[r, low:high]
-                k1 = K[r + 1, low:high]
-                k2 = K[r + 2, low:high]
-                k3 = K[r + 3, low:high]
+                k1 = K[min(r + 1, last), low:high]
+                k2 = K[min(r + 2, last), low:high]
+                k3 = K[min(r + 3, last), low:high]
                 for a in range(A.shape[1]):
                     line = out[s, a, low:high]
+                    w1 = A[r + 1, a] if r < last else 0.0
+                    w2 = A[r + 2, a] if r + 1 < last else 0.0
+                    w3 = A[r + 3, a] if r + 2 < last else 0.0
                     for j in range(len(line)):
                         line[j] += (
-                            A[r, a] * k0[j]
-                            + A[r + 1, a] * k1[j]
-                            + A[r + 2, a] * k2[j]
-                            + A[r + 3, a] * k3[j]
+                            A[r, a] * k0[j] + w1 * k1[j] + w2 * k2[j] + w3 * k3[j]
                         )
-                r += 4
-            while r < starts[s + 1]:
-                k0 = K[r, low:high]
-                for a in range(A.shape[1]):
-                    line = out[s, a, low:high]
-                    for j in range(len(line)):
-                        line[j] += A[r, a] * k0[j]
-                r += 1
 
 
 # ------------------------------------------------------------------------------- coding
