@@ -106,6 +106,8 @@ def observability_angles(
     They ascend and lie in [0, pi/2], to about 1e-8; below 1e-6 they are 0. Those of n_blocks rows of the observability matrices alone:
     core.principal_angles of subspaces.observability.
 
+    ValueError where martin_distances raises it.
+
     >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
     >>> dynamics.observability_angles(systems)[0, 1].round(4)  # arccos 0.8
@@ -255,6 +257,9 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int) -> Measuremen
     always the same. n_common, n_innovations >= 2, in 1..d: the compression is d / (n_common
     + n_innovations). Source: Sankaranarayanan et al., ECCV 2010, whose camera takes
     noiselets.
+
+    ValueError for frames that are no finite clip, or a number of measurements out
+    of range.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import dynamics

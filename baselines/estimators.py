@@ -48,6 +48,8 @@ __all__ = [
 
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
+# parameters that do not change how clips are compared, but what is learned from it
+LEARNING = {"rule", "C", "gamma", "lam", "n_iter", "n_features", "random_state"}
 FAR = 1e300  # a score that stands for minus infinity
 # one of so many measurements of CSLDS is common to all frames
 COMMON = 5
@@ -153,6 +155,10 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and
     negative_share_ tell of the fit.
+
+    ValueError, by fit, for an unknown kernel or rule, mix outside [0, 1], reg out
+    of range, fewer than two classes, or a matrix that is not symmetric; by predict
+    for another d.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import GDA
@@ -270,6 +276,8 @@ class GGDA(GDA):
     the projection kernel and half the largest canonical correlation. beta, reg: as in
     ggda.
 
+    ValueError where GDA and sets.ggda raise it.
+
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import GGDA
     >>> X = random_subspaces(6, 10, 2, rng=0)
@@ -300,6 +308,9 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
     n_angles: the number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
+
+    ValueError, by fit, where sets.dcc raises it, or for n_angles beyond p; by
+    predict for another d.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import DCC
@@ -383,6 +394,11 @@ class MSM(OnSets):
 
     references_ are bases, in coordinates of the kernel's; transform_ is the map of keep
     or whiten, or None.
+
+    ValueError, by fit, for keep with whiten, n_angles beyond p or p_reference, a
+    reference of fewer independent frames than p_reference, or more than 4096 frames in
+    a kernel's space without n_landmarks; by predict for a set of fewer than p, or
+    another d.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import MSM
@@ -503,6 +519,10 @@ class KAHM(OnSets):
     warning for queries whose hull meets hulls of several classes: their labels say
     nothing.
 
+    ValueError, by fit, for an unknown hull, a share or bound outside (0, 1], a
+    dimension beyond a set's, or a bound below 1 over its frames; by predict for
+    another d.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import KAHM
     >>> sets = np.random.default_rng(0).standard_normal((6, 4, 20))  # six sets of four frames
@@ -574,6 +594,8 @@ class ISC(Learner, estimators.OnSubspaces):
     as long as gSC, most where atoms are many (benchmarks/claims.py); in the paper 12 to
     19 times.
 
+    ValueError, by fit, unless lam > 0; by predict for another d or p.
+
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import ISC
     >>> X = random_subspaces(6, 10, 2, rng=0)
@@ -615,6 +637,9 @@ class LogEuclideanSC(Sharing, Learner, estimators.OnSubspaces):
     as the paper has them; positive forbids these.
 
     base_ (d, p) is the base in use.
+
+    ValueError, by fit, for lam < 0, an unknown lam_scale, or a base of another d or
+    p; by predict for another d or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import LogEuclideanSC
@@ -664,6 +689,9 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 
     components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the
     base in use.
+
+    ValueError, by fit, for an unknown method, or where the function that learns
+    raises it; by transform for another d or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import TangentDictionary
@@ -726,11 +754,10 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 class OnVideos(Sharing, Learner):
     """Base of the classifiers of clips by pairs of a clip and a training clip.
 
-    _describe(X) gives what of clips is compared, by the parameters described_by, and
-    _between(described, described2=None) all pairs of two, or of one with itself.
+    _describe(X) gives what of clips is compared, by parameters that are not LEARNING,
+    and _between(described, described2=None) all pairs of two, or of one with itself.
     """
 
-    described_by: tuple[str, ...] = ()
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
@@ -763,15 +790,21 @@ class OnVideos(Sharing, Learner):
             described = self._describe(X)
             return described, self._between(described)
 
-        key = "training", repr(self.options(*self.described_by))
+        key = "training", self._describing()
         self.described_, pairs = self.once(key, describe_and_compare)
         return pairs
+
+    def _describing(self):
+        parameters = self.get_params()
+        return repr(
+            {name: parameters[name] for name in sorted(parameters.keys() - LEARNING)}
+        )
 
     def _pairs(self, X):
         """The pairs of new clips X with the training clips."""
         X = self.check_input(X)
         return self.once(
-            repr(self.options(*self.described_by)),
+            self._describing(),
             lambda: self._between(self._describe(X), self.described_),
             X,
         )
@@ -849,6 +882,10 @@ class LDS(ByRule):
 
     systems_, pairs (A, C), tell of the fit.
 
+    ValueError, by fit and predict, that names the clip that allows no model of
+    n_states; by fit for an unknown rule, C or gamma <= 0; by predict for frames of
+    another size.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import LDS
     >>> rates = [0.9, 0.5, 0.8]  # at which clips fade
@@ -858,8 +895,6 @@ class LDS(ByRule):
     """
 
     n_states: int = 5
-
-    described_by = ("n_states",)
 
     def _learn_from(self, X):
         """Fit a model to each of the clips X."""
@@ -919,6 +954,10 @@ class CSLDS(LDS):
     systems_, residuals_ (n_train,) and measured_, the numbers (common, innovations),
     tell of the fit.
 
+    ValueError, by fit, for a compression of 1 or less, or one that leaves fewer
+    than n_states + 2 measurements of a frame; by fit and predict that names the
+    clip that cannot be recovered, or one of another size.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import CSLDS
     >>> rates = [0.9, 0.5, 0.8]  # at which clips fade
@@ -928,8 +967,6 @@ class CSLDS(LDS):
     """
 
     compression: float = 5.0
-
-    described_by = "n_states", "compression"
 
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
@@ -1010,6 +1047,9 @@ class ProductManifold(ByDistance):
     size: (n_frames, height, width) to resize all clips to, None for clips that agree.
     metric: "chordal" or "geodesic".
 
+    ValueError, by fit, for clips of several sizes without size, or one of zeros, an
+    unknown metric, or p < 1; by predict for other sizes.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import ProductManifold
     >>> clips = np.random.default_rng(0).random((2, 10, 6, 8))
@@ -1021,8 +1061,6 @@ class ProductManifold(ByDistance):
     _: KW_ONLY
     size: Sequence[int] | None = None
     metric: str = "chordal"
-
-    described_by = "p", "size", "metric"
 
     @property
     def alike(self) -> slice:  # type: ignore[override]
@@ -1056,6 +1094,9 @@ class TCCA(OnVideos):
     separations_ (m,) and features_, the places of the chosen among all, tell of the
     fit.
 
+    ValueError, by fit, for clips of several sizes without size, p longer than an
+    axis, unknown modes, or fewer than two classes; by predict for other sizes.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import TCCA
     >>> clips = np.random.default_rng(0).random((2, 10, 6, 8))
@@ -1070,7 +1111,6 @@ class TCCA(OnVideos):
     size: Sequence[int] | None = None
 
     alike = ProductManifold.alike
-    described_by = "p", "modes", "size"
 
     def _learn_from(self, X):
         """Choose features on the clips X."""
@@ -1115,6 +1155,10 @@ class DFS(ByRule):
 
     ranges_ (4, 5, n_levels + 1) and spectra_ (n_train, 20 n_levels) tell of the fit.
 
+    ValueError, by fit and predict, that names a clip that is constant or smaller
+    than the largest cube; by fit for radii that do not ascend, n_levels outside
+    2..62, or an unknown rule.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import DFS
     >>> clips = np.random.default_rng(0).random((2, 12, 16, 16))
@@ -1128,7 +1172,6 @@ class DFS(ByRule):
     rule: str = "svm"
 
     alike = slice(0)
-    described_by = "n_levels", "radii"
 
     def _learn_from(self, X):
         """Choose the levels, and learn from the spectra of clips X."""
@@ -1184,6 +1227,10 @@ class DLPegasos(ByDistance):
     weights_ (3,), in the order LBP, HOG, LDS, and objective_, that of each look at the
     solver, tell of the fit.
 
+    ValueError, by fit, unless one class has two clips and another has one; by fit
+    and predict that names the clip that allows no model of n_states; by predict for
+    frames of another size.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import DLPegasos
     >>> rates = [0.9, 0.85, 0.5, 0.4, 0.8]  # at which clips fade
@@ -1200,8 +1247,6 @@ class DLPegasos(ByDistance):
     lam: float = 0.01
     n_iter: int = 2000
     random_state: estimators.RandomState = 0
-
-    described_by = "n_states", "cell"
 
     def _learn_from(self, X):
         """Learn the weights on the clips X."""

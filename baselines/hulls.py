@@ -63,6 +63,10 @@ def affine_hull_distances(
     hulls that meet, whose distance 0 says nothing: as a rule those whose dimensions sum
     to d or more.
 
+    ValueError for sets of several d or that are empty, a share outside (0, 1], a
+    set of too few independent frames for the dimension, or of more than 4096 frames
+    with a kernel; TypeError for a kernel that is none.
+
     >>> from grassmann_sc.baselines import hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[5.0, 2.0], [9.0, 2.0]]]  # frames on two parallels
     >>> hulls.affine_hull_distances(sets).round(6)
@@ -361,6 +365,10 @@ def convex_hull_distances(
     kernel: None for the frames as they are; else a set has at most 4096 frames. A
     warning with the number of pairs of hulls that meet, of distance 0. return_info: a
     named tuple (distances, gap, n_iter), gap in units of distance.
+
+    ValueError for sets of several d or that are empty, a bound outside (0, 1] or
+    below 1 over the frames of a set, or a set of more than 4096 frames with a
+    kernel; TypeError for a kernel that is none.
 
     >>> from grassmann_sc.baselines import hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[4.0, 4.0], [9.0, 4.0]]]  # frames on two parallels

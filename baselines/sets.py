@@ -25,7 +25,6 @@ from grassmann_sc.baselines import jacobi
 __all__ = [
     "correlation_kernel",
     "binet_cauchy_kernel",
-    "mutual_similarity",
     "difference_subspace",
     "whitening_transform",
     "dcc",
@@ -51,6 +50,9 @@ def correlation_kernel(
     None for all of them; 1 is the largest correlation alone. In [0, n_angles]. The
     kernel is indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
 
+    ValueError for n_angles out of range, or X and D of two d or without orthonormal
+    columns.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
     >>> axes = np.eye(4)
@@ -68,6 +70,8 @@ def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
 
     (n, N) in [0, 1]. X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and
     Lee, ICML 2008.
+
+    ValueError unless X and D have one d, one p and orthonormal columns.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -149,28 +153,6 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
 # -------------------------------------------------------------- mutual subspace methods
 
 
-def mutual_similarity(
-    X: ArrayLike, D: ArrayLike | None = None, n_angles: int | None = None
-) -> np.ndarray:
-    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j.
-
-    (n, N). X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles
-    in 1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace
-    method, whose largest names the class. Source: Maeda and Watanabe 1985.
-
-    >>> import numpy as np
-    >>> from grassmann_sc.baselines import sets
-    >>> axes = np.eye(4)
-    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
-    >>> sets.mutual_similarity(planes)
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-    X, D = _check_subspaces(X, D)
-    n_angles = check_angles(n_angles, X, D)
-    return cosine_sums(X, D, n_angles, 2) / X.dtype.type(n_angles)
-
-
 def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     """Basis (d, m) of the generalised difference subspace of D (N, d, q).
 
@@ -180,6 +162,8 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     image_bases of it. A warning if an eigenvalue that is kept ties with one that
     is not: the subspace is not unique. No d x d matrix is formed when d > N q. Source:
     Fukui and Yamaguchi 2003.
+
+    ValueError unless 0 < keep <= 1 and D has orthonormal columns.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -213,6 +197,8 @@ def whitening_transform(D: ArrayLike) -> np.ndarray:
     their eigenvectors alone. Nothing is inverted but these, and no d x d matrix is
     formed when d > N q. Source: Kawahara, Nishiyama, Kozakaya and Yamaguchi, "Face
     recognition based on whitening transformation of distribution of subspaces", 2007.
+
+    ValueError unless D has orthonormal columns.
 
     >>> import numpy as np
     >>> from grassmann_sc import random_subspaces
@@ -475,6 +461,9 @@ def gda(
     clipped to 0; their share of the sum of all |eigenvalues| is negative_share. Source:
     Hamm and Lee, ICML 2008, who take the projection kernel.
 
+    ValueError unless K is symmetric, labels are as many and of two classes or more,
+    and reg is in range.
+
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets
     >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
@@ -532,6 +521,8 @@ def ggda(
     = D - W; beta >= 0. Returns what gda does, with values (m,) whose sum is the
     maximum; an indefinite K, such as mixtures with correlation_kernel, is clipped as
     there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
+
+    ValueError where gda raises it, or for beta < 0.
 
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets

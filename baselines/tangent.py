@@ -56,6 +56,8 @@ def tangent_grams(
     a subspace (d, p), or "mean", the Karcher mean of the atoms. A warning for subspaces
     at a right angle to base.
 
+    ValueError unless X, D and a base have one d and p and orthonormal columns.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
@@ -108,6 +110,8 @@ def log_euclidean_codes(
     algorithm. base as in tangent_grams ("mean": the paper's lE-SC-adaptive). The lasso,
     its certificate and its options are those of grassmann_sc.sparse_codes.
 
+    ValueError where tangent_grams or grassmann_sc.sparse_codes raises it.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
@@ -141,6 +145,9 @@ def log_euclidean_classify(
 
     The residual in the tangent space of log_euclidean_codes, of which codes (n, N)
     come; labels (N,) are those of the atoms.
+
+    ValueError where tangent_grams raises it, or unless codes are (n, N) and labels
+    (N,).
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -223,6 +230,9 @@ def intrinsic_codes(
     goes through the same operations whatever the others are, so that its code is the
     same alone, in any batch, in any order.
 
+    ValueError unless lam and tol are positive, and X and D have one d and p and
+    orthonormal columns.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 0.4, 0.7])  # angles of three lines
@@ -276,6 +286,8 @@ def intrinsic_classify(
     The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one,
     ||sum_{j in c} y_j log_X(D_j)||, is zero for every class that the code does not use,
     and says nothing.
+
+    ValueError unless X and D have one d and p, codes are (n, N) and labels (N,).
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent
@@ -412,6 +424,9 @@ def log_euclidean_dictionary(
     iterations, or one that lowers the cost by at most tol times it. costs: of the first
     codes, then two an iteration, after the atoms and after the codes. A warning for
     samples at a right angle to base.
+
+    ValueError for lam < 0, fewer samples than atoms, or a base or init of another d
+    or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent
@@ -550,6 +565,9 @@ def intrinsic_dictionary(
     angle to a sample: log jumps there, and the atom may stop short of a minimum. An
     atom that no sample uses is replaced by the sample that is coded worst. init,
     n_iter, tol, costs: as in log_euclidean_dictionary. lam > 0.
+
+    ValueError unless lam > 0; for fewer samples than atoms, or an init of another d
+    or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent

@@ -45,6 +45,9 @@ def resize_clips(clips: shared.Sets, shape: Sequence[int]) -> np.ndarray:
     a sequence of arrays (n_frames, height, width), shape: three integers >= 1.
     Needs scikit-image, the extra "image", unless all have that shape already.
 
+    ValueError unless each clip is finite, of three axes, and the shape three
+    integers >= 1; ImportError without scikit-image where it is needed.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
     >>> clips = [np.ones((6, 8, 8)), np.ones((9, 4, 6))]
@@ -86,6 +89,8 @@ def mode_bases(
     Directions that a clip lacks are columns of zeros. Source: Lui, Beveridge and Kirby,
     CVPR 2010.
 
+    ValueError for clips of several sizes, one of zeros, or p < 1.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
     >>> clips = np.random.default_rng(0).random((4, 10, 6, 8))
@@ -124,6 +129,8 @@ def product_distances(
     metric: "chordal", the norm of the sines of all principal angles of the three
     factors; "geodesic", that of the angles, some times slower. A direction that one of
     two clips lacks is at a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
+
+    ValueError for an unknown metric, or factors of clips of two sizes or two p.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
@@ -389,6 +396,8 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     sum of the variances; 0 for a feature that is the same for all pairs. labels (N,) of
     at least two classes. Where no class has two members, each with itself stands for a
     pair of one class.
+
+    ValueError unless features are (m, N, N) and labels (N,) of two classes or more.
 
     >>> from grassmann_sc.baselines import tensors
     >>> similarity = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.3], [0.1, 0.3, 1.0]]

@@ -33,6 +33,7 @@ LARGEST_BOX = 16
 NONE = -1  # level of a voxel that has no exponent
 CENTRAL = 1, 99  # percentiles of the exponents that levels span
 
+BATCH = 1000  # triplets of a step of distance_weights
 CHECKS = 50  # of the objective of distance_weights
 MOST_TRIPLETS = 2**20
 
@@ -61,6 +62,9 @@ def fractal_spectrum(
     an affine change of positive slope only those of the intensity itself. Source: Xu,
     Quan, Ling and Ji, ICCV 2011.
 
+    ValueError for a clip that is constant or smaller than the largest cube, radii
+    or ranges that do not ascend, or more than 62 levels.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
@@ -87,6 +91,8 @@ def exponent_ranges(clips: shared.Sets, *, radii: Sequence[int] = RADII) -> np.n
 
     The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
     exponent.
+
+    ValueError for no clips, or where fractal_spectrum raises it, with the clip.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -270,7 +276,6 @@ def distance_weights(
     lam: float = 0.01,
     *,
     n_iter: int = 2000,
-    batch: int = 1000,
     rng: core.Rng = None,
 ) -> DistanceWeights:
     """Weights w >= 0 (m,) for distances that are small within classes (DL-Pegasos).
@@ -290,6 +295,9 @@ def distance_weights(
     objective, the lowest value so far at each look, from that of w = 0, which is 1.
     Sources: Ghanem and Ahuja, ECCV 2010; Shalev-Shwartz, Singer and Srebro, ICML 2007.
 
+    ValueError unless distances are (m, N, N), labels (N,), two sets of one class
+    and one of another, lam > 0 and n_iter >= 1.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> apart = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
@@ -303,7 +311,6 @@ def distance_weights(
     _, index = core.check_labels(labels, D.shape[1])
     lam = core.check_number(lam, "lam", above=0)
     n_iter = core.check_integer(n_iter, "n_iter", 1)
-    batch = core.check_integer(batch, "batch", 1)
     rng = core.check_rng(rng)
     margins = triplet_margins(D, index, rng)
     w = mean = best = np.zeros(len(D))
@@ -311,8 +318,8 @@ def distance_weights(
     look = max(1, n_iter // CHECKS)
     for t in range(1, n_iter + 1):
         some = (
-            margins[rng.integers(len(margins), size=batch)]
-            if batch < len(margins)
+            margins[rng.integers(len(margins), size=BATCH)]
+            if BATCH < len(margins)
             else margins
         )
         pull = some[some @ w < 1].sum(axis=0) / len(some)

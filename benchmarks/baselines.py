@@ -58,7 +58,6 @@ from grassmann_sc.baselines.sets import (
     dcc,
     gda,
     ggda,
-    mutual_similarity,
 )
 from grassmann_sc.subspaces import from_sets
 from oracles import cosines, discriminants, each_pair
@@ -103,7 +102,6 @@ def calls_of(sets, X, labels):
     gram = gs.projection_kernel(X)
     return {
         "correlation_kernel": lambda: correlation_kernel(X),
-        "mutual_similarity": lambda: mutual_similarity(X, X, 2),
         "gda": lambda: gda(gram, labels).coefficients,
         "ggda": lambda: ggda(gram, labels).coefficients,
         "dcc, a step": lambda: dcc(X, labels, n_iter=1).transform,
@@ -135,7 +133,6 @@ def against_loops():
     of_each = 2 * scale / (N_LOOP * (N_LOOP - 1) / 2)  # and the objective after it
     loops = {
         "correlation_kernel": (lambda A, B: cosines(A, B).sum(), X),
-        "mutual_similarity": (lambda A, B: np.square(cosines(A, B)[:2]).mean(), X),
         "affine_hull_distances": (partial(oracles.affine_distance, share=0.98), sets),
         "convex_hull_distances": (partial(oracles.convex_distance, ftol=1e-12), sets),
     }

@@ -119,6 +119,8 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
     An array (n, N) read from the file as it is used, or, of a folder, a CSR array. n
     counts the rows that were done. Nothing in a file is executed.
 
+    ValueError for a file that is damaged or not of codes, or a folder without any.
+
     >>> import tempfile
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.large.codes import load_codes, write_codes

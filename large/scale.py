@@ -204,6 +204,9 @@ def gram(
     Without D half of those of (n, n). Of Dask arrays a Dask array; of other arrays an
     array.
 
+    ValueError, when the blocks are computed, that names the block and its rows if
+    they are no bases, or of another d; ConnectionError if the scheduler is gone.
+
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.large import scale
@@ -649,6 +652,8 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
     """A Dask client of workers on this machine, of one thread each.
 
     One worker a core, or n_workers. Its close(), or the end of a with block, ends them.
+
+    ImportError without Dask.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.large import scale

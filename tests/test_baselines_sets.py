@@ -19,7 +19,6 @@ from grassmann_sc.baselines.sets import (
     gda,
     ggda,
     image_bases,
-    mutual_similarity,
     whitening_transform,
 )
 from grassmann_sc.strategies import bases, pairs_of_sets, rotation
@@ -79,15 +78,15 @@ def test_correlation_kernels_are_sums_and_products_of_singular_values(pair):
     tol = rounding(X.dtype)
     for t in range(1, c.shape[2] + 1):
         assert error(correlation_kernel(X, D, t), c[:, :, :t].sum(axis=2)) < tol
-        similarity = mutual_similarity(X, D, t)
-        assert error(similarity, np.square(c[:, :, :t]).mean(axis=2)) < tol
+        similarity = module.cosine_sums(X, D, t, 2)
+        assert error(similarity, np.square(c[:, :, :t]).sum(axis=2)) < tol
         assert similarity.dtype == X.dtype
     if X.shape[2] == D.shape[2]:
         assert error(binet_cauchy_kernel(X, D), np.square(c).prod(axis=2)) < tol
 
 
-def test_mean_of_all_squared_cosines_is_the_projection_kernel():
-    assert error(mutual_similarity(Q, X), K_Q / 2) < TIGHT
+def test_the_sum_of_all_squared_cosines_is_the_projection_kernel():
+    assert error(module.cosine_sums(Q, X, 2, 2), K_Q) < TIGHT
     assert error(correlation_kernel(X).diagonal(), 2) < TIGHT
 
 
@@ -575,12 +574,12 @@ def test_ggda_of_degenerate_sets(sets, labels):
             r"n_angles must be in 1\.\.2, got 3",
         ),
         (
-            lambda: mutual_similarity(X, Q, 0),
+            lambda: correlation_kernel(X, Q, 0),
             ValueError,
             r"n_angles must be in 1\.\.2, got 0",
         ),
         (
-            lambda: mutual_similarity(X, Q[:0]),
+            lambda: correlation_kernel(X, Q[:0]),
             ValueError,
             "D must hold at least one subspace",
         ),

@@ -348,12 +348,13 @@ def test_the_means_of_pegasos_are_weighted_by_the_step():
     assert found.weights == pytest.approx([2 / 3])
 
 
-def test_the_objective_is_recorded_and_never_rises():
+def test_the_objective_is_recorded_and_never_rises(monkeypatch):
+    monkeypatch.setattr(textures, "BATCH", 50)
     D, labels = three_distances()
-    found = textures.distance_weights(D, labels, n_iter=200, batch=50, rng=1)
+    found = textures.distance_weights(D, labels, n_iter=200, rng=1)
     assert found.objective[0] == 1
     assert (np.diff(found.objective) <= 0).all()
-    again = textures.distance_weights(D, labels, n_iter=200, batch=50, rng=1)
+    again = textures.distance_weights(D, labels, n_iter=200, rng=1)
     assert np.array_equal(found.weights, again.weights)
 
 
