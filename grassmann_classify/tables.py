@@ -253,11 +253,10 @@ def summed(results):
     for name, (first, *_) in results.items():
         if first["summed"] and "candidates" in first["chosen"]:
             rows_of.setdefault(tuple(first["summed"]), []).append(name)
-    rows = [
-        [", ".join(names), words, f"{accuracy:.1f}"]
-        for pairs, names in rows_of.items()
-        for words, accuracy in pairs
-    ]
+    rows = []
+    for pairs, names in rows_of.items():
+        heads = [", ".join(names), *[""] * len(pairs)]
+        rows += [[head, words, f"{a:.1f}"] for head, (words, a) in zip(heads, pairs)]
     columns = ["rows", "candidates summed, first split", "in cross-validation, %"]
     return Table(columns, rows, numbers=1)
 

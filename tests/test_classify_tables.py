@@ -24,6 +24,7 @@ from grassmann_classify.tables import (
     meanings,
     natural_classes,
     notes_of,
+    summed,
 )
 from grassmann_classify.words import (
     ROWS,
@@ -443,3 +444,24 @@ def test_what_was_chosen_is_explained_where_it_was_chosen_alone(name):
     assert choices(other).notes == []
     for usual in ({"recipe": "plain"}, {"kernel": "linear"}):
         assert choices(results_of({"row": [90.0]}, chosen=usual)).notes == []
+
+
+def test_candidates_that_several_rows_sum_stand_there_once_best_first():
+    both = [("raw, 2 directions", 97.5), ("HOG, 1 direction", 95.0)]
+    results = {
+        name: [{"summed": pairs, "chosen": chosen}]
+        for name, pairs, chosen in (
+            ("nearest subspace", both[:1], {"p": 2}),
+            ("gSC", both, {"candidates": 2}),
+            ("gLC", both, {"candidates": 2}),
+            ("kgSC", [*both, ("raw, gamma 1", 95.0)], {"candidates": 3}),
+            ("MSM", None, {}),
+        )
+    }
+    assert summed(results).rows == [
+        ["gSC, gLC", "raw, 2 directions", "97.5"],
+        ["", "HOG, 1 direction", "95.0"],
+        ["kgSC", "raw, 2 directions", "97.5"],
+        ["", "HOG, 1 direction", "95.0"],
+        ["", "raw, gamma 1", "95.0"],
+    ]
