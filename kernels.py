@@ -384,7 +384,7 @@ def kernel_bases(
 
     p: None for the largest that all sets have; those of a smaller p are the leading
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
-    paper's kernel coding), solved in float64. ValueError if a set's rank is below p:
+    paper's Eq. 27 and 28), solved in float64. ValueError if a set's rank is below p:
     its name, the rank and the tolerance are given, or if coefficients are beyond the
     type of the sets, which is theirs too. A warning if eigenvalues p and p + 1 tie.
 
@@ -514,7 +514,7 @@ def kernel_gram(
     Frames are processed in tiles: working memory does not grow with n, N or the number
     of frames beside the largest set. kernel, required, that of the bases: one of this
     module, its name ("rbf" alone without sets2 only) or any k(A, B) on rows, which is
-    called from this thread alone. Source: the paper's kernel coding, with the square of
+    called from this thread alone. Source: Eq. 30, with the square of
     the Frobenius norm that its text means (it prints a trace). each_p: (p, n, N)
     instead, K[k - 1] that of the k leading columns of the bases alone, all from one
     pass over the frames.
@@ -795,8 +795,8 @@ def kgsc(
 ) -> core.Coded:
     """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets.
 
-    The paper's kgSC. grassmann_sc.sparse_codes on the kernel Gram matrices, with its
-    options. kernel: an object, or a name, as "rbf", whose gamma is
+    The paper's kgSC (Eq. 29). grassmann_sc.sparse_codes on the kernel Gram matrices,
+    with its options. kernel: an object, or a name, as "rbf", whose gamma is
     median_gamma(atom_sets). To code with several lam, or in several ways, compute the
     matrices once by kernel_bases and kernel_gram: norm2 is p.
 
@@ -837,7 +837,8 @@ def kglc(
 ) -> np.ndarray | scipy.sparse.csr_array:
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
 
-    grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
+    With the matrix of Eq. 31. grassmann_sc.locality_codes on the kernel Gram matrices,
+    with its options. See kgsc.
 
     ValueError where kernel_bases raises it, for sets of two d, no atoms, or options
     that locality_codes refuses.

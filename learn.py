@@ -105,7 +105,7 @@ def gdl(
     checkpoint: str | os.PathLike | None = None,
     resume: str | os.PathLike | None = None,
 ) -> Learned:
-    """Learn n_atoms atoms from X (n, d, p), the paper's gDL.
+    """Learn n_atoms atoms from X (n, d, p), the paper's gDL (Eq. 24, Algorithm 4).
 
     Returns Learned (atoms, codes, costs). X may hold weighted subspaces
     (subspaces.weighted). Atoms are subspaces then, of the p of init, else of the median
@@ -114,8 +114,9 @@ def gdl(
     better: update_atoms.
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
     gsc and glc.
-    coding: instead, a function (K_dd, K_xd, norm2=p) -> codes (n, N). lam_scale="max": lambda is lam times the median of the samples' lam_max over
-    the first atoms, the same for all; the result's lam tells it.
+    coding: instead, a function (K_dd, K_xd, norm2=p) -> codes (n, N). lam_scale="max":
+    lambda is lam times the median of the samples' lam_max over the first atoms, the
+    same for all; the result's lam tells it.
     positive: sparse codes >= 0.
     init: a method of init_atoms, or atoms (n_atoms, d, p).
     n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most
@@ -491,7 +492,7 @@ def kgdl(
     rng: core.Rng = None,
     **options: Any,
 ) -> Learned:
-    """gDL in a kernel's feature space (the paper's kgDL).
+    """gDL in a kernel's feature space (the paper's kgDL, Eq. 32).
 
     gdl, with its options, on coordinates.
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as
@@ -627,12 +628,12 @@ def update_atoms(
     """Atoms D (N, d, p), updated one after another for fixed codes (n, N) of X.
 
     X has shape (n, d, p), the result that of D. D_r <- the p algebraically leading
-    eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
-    minimiser of the cost over that atom, with the atoms before r already updated. Of
-    weighted D the closest D_r^ of rank p and unit norm: the same eigenvectors, weighted
-    by their eigenvalues, or 0 for negative ones. No d
-    x d matrix is formed unless d is small; the bases that take part in an atom's update
-    are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
+    eigenvectors of S_r (Eq. 26) = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the
+    global minimiser of the cost over that atom, with the atoms before r already
+    updated. Of weighted D the closest D_r^ of rank p and unit norm: the same
+    eigenvectors, weighted by their eigenvalues, or 0 for negative ones. No d x d matrix
+    is formed unless d is small; the bases that take part in an atom's update are copied
+    for it. An atom that no sample uses (S_r = 0) stays as it is.
 
     ValueError for X or D that are neither bases nor weighted subspaces, shapes that do
     not fit, or squares of codes beyond their type.

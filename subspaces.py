@@ -343,10 +343,11 @@ def arma(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate A, C of the ARMA model f(t) = C z(t) + w(t), z(t+1) = A z(t) + v(t).
 
-    A has shape (n_states, n_states), C (d, n_states). The paper's closed form: F = U S
-    V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for the n_states leading singular
-    triplets, which is the least-squares solution of A z(t) = z(t+1) for the states S
-    V^T, and is computed as such. ValueError unless n_states + 1 frames determine A.
+    A has shape (n_states, n_states), C (d, n_states). The paper's closed form (Eq. 39
+    to 42): F = U S V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for the n_states
+    leading singular triplets, which is the least-squares solution of A z(t) = z(t+1)
+    for the states S V^T, and is computed as such. ValueError unless n_states + 1 frames
+    determine A.
 
     frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize: scale A to a spectral radius just below 1 if it is 1 or more, so that
@@ -367,7 +368,7 @@ def arma(
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)]: (n_blocks d, n).
 
-    A has shape (n, n), C (d, n).
+    A has shape (n, n), C (d, n). Source: Eq. 43.
 
     ValueError for shapes that do not fit, or powers of A that overflow.
 

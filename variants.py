@@ -156,12 +156,12 @@ def penalised_locality_codes(
     """Codes (n, N) with 1^T y = 1 that pay for far atoms: locality as a penalty.
 
     min ||X^ - sum_j y_j D_j^||_F^2 + reg sum_j (w_j y_j)^2, w_j = exp(||X^ - D_j^||_F /
-    sigma), sigma and reg > 0: locality-constrained coding as first defined (Wang et al.
-    2010), whose fast form over the nearest atoms alone is locality_codes. All atoms
-    have a coefficient, the smaller the farther. With G_ij = <X^ - D_i^, X^ - D_j^> the
-    code solves (G + reg diag(w)^2) y = 1, scaled to sum 1; reg counts at least as much
-    as the rounding error of G. The Gram matrices and norm2 are as in sparse_codes. A
-    query costs O(N^3).
+    sigma), sigma and reg > 0: locality-constrained coding as first defined (Eq. 17;
+    Wang et al. 2010), whose fast form over the nearest atoms alone is locality_codes.
+    All atoms have a coefficient, the smaller the farther. With G_ij = <X^ - D_i^, X^ -
+    D_j^> the code solves (G + reg diag(w)^2) y = 1, scaled to sum 1; reg counts at
+    least as much as the rounding error of G. The Gram matrices and norm2 are as in
+    sparse_codes. A query costs O(N^3).
 
     ValueError unless the Gram matrices fit each other, sigma and reg are > 0, and K_dd
     is positive semidefinite.
@@ -209,7 +209,7 @@ Whitened = namedtuple("Whitened", "A x")
 def whitened(
     K_dd: ArrayLike, K_xd: ArrayLike, *, rtol: float | None = None
 ) -> Whitened:
-    """(A, x): the paper's whitened form, ||x_i - A y||^2 in place of Gram matrices.
+    """(A, x): the paper's whitened form (Eq. 16), ||x_i - A y||^2 for Gram matrices.
 
     With the eigenvalues s and eigenvectors U of K_dd (N, N), A = diag(s)^(1/2) U^T has
     shape (r, N), and x = K_xd U diag(s)^(-1/2) has a row for each query (n, r): A^T A =
