@@ -1088,14 +1088,13 @@ class TCCA(OnVideos):
     The class of the training clip of the largest sum of canonical correlations
     (tensors.tensor_correlations), of those that tell the training clips' classes apart
     best (separations).
-    p: at most the length of each axis; modes: see tensor_correlations. n_features: how
-    many correlations are summed, None for all. size: as in ProductManifold.
+    p: at most the length of each axis. n_features: how many correlations are summed, None for all. size: as in ProductManifold.
 
     separations_ (m,) and features_, the places of the chosen among all, tell of the
     fit.
 
     ValueError, by fit, for clips of several sizes without size, p longer than an
-    axis, unknown modes, or fewer than two classes; by predict for other sizes.
+    axis, or fewer than two classes; by predict for other sizes.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import TCCA
@@ -1106,7 +1105,6 @@ class TCCA(OnVideos):
 
     p: int = 5
     _: KW_ONLY
-    modes: Sequence[str] = tensors.MODES
     n_features: int | None = 10
     size: Sequence[int] | None = None
 
@@ -1135,7 +1133,7 @@ class TCCA(OnVideos):
         return tensors.tensor_parts(
             X,
             core.check_integer(self.p, "p", 1, min(X.shape[1:])),
-            tensors.check_modes(self.modes),
+            tensors.MODES,
         )
 
 

@@ -437,19 +437,6 @@ def check_sides(shape, name):
     return shared.check_integers(shape, name, 3, "(n_frames, height, width)")
 
 
-def check_modes(modes):
-    """The modes as a tuple of at least one, each once."""
-    if not np.iterable(modes):
-        raise TypeError(f"modes must be a sequence of names, got {modes!r}")
-    modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    names = {mode for mode in modes if isinstance(mode, str)}
-    if not modes or len(names & {*MODES}) < len(modes):
-        raise ValueError(
-            f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
-        )
-    return modes
-
-
 def check_ranks(p, sides):
     """p_k of the three axes, or None for each."""
     if p is None:

@@ -49,7 +49,7 @@ ALL = [
 ]
 ALL += [
     TCCA(3),
-    TCCA(2, modes=("yx", "t"), n_features=None, size=(8, 10, 10)),
+    TCCA(2, n_features=None, size=(8, 10, 10)),
     DFS(6, radii=(1, 2)),
     DFS(4, radii=(1, 2, 3), rule="nearest"),
     DLPegasos(3, n_iter=300),
@@ -286,7 +286,7 @@ class TCCAOnRows(OnVideosOfRows, TCCA):
 
 
 # DFS, CSLDS and DLPegasos pass them too, in half a minute to two each
-CHECKED = [LDSOnRows(2), PMOnRows(3), TCCAOnRows(2, modes="yx")]
+CHECKED = [LDSOnRows(2), PMOnRows(3), TCCAOnRows(2)]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -429,9 +429,6 @@ def test_hopeless_recoveries_are_counted():
         (ProductManifold(0), ValueError, "p must be >= 1, got 0"),
         (ProductManifold(metric="flat"), ValueError, "metric must be 'chordal' or"),
         (TCCA(13), ValueError, r"p must be in 1\.\.12, got 13"),
-        (TCCA(3, modes=[["x"]]), ValueError, "modes must be some of yx, tx, ty, t, y"),
-        (TCCA(3, modes=np.array([["x", "t"], ["y", "t"]])), ValueError, "modes must be some of"),
-        (TCCA(3, modes=("xy",)), ValueError, "modes must be some of yx, tx, ty, t, y"),
         (TCCA(3, n_features=0), ValueError, "n_features must be >= 1, got 0"),
         (DFS(1), ValueError, r"n_levels must be in 2\.\.62, got 1"),
         (DFS(radii=(2,)), ValueError, "radii must be two integers or more"),

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 import grassmann_sc as core
 from grassmann_sc import estimators, frames, intrinsic, projected, subspaces
-from grassmann_sc.baselines import dynamics, textures
+from grassmann_sc.baselines import dynamics, tensors, textures
 from grassmann_sc.baselines.estimators import TCCA, DLPegasos, LogEuclideanSC
 from oracles import LOOSE, error, hat, noisy_image_sets
 
@@ -106,9 +106,8 @@ def test_tcca_chooses_the_mode_in_which_classes_differ(mode):
     for label in labels:
         unfolded = rng.standard_normal((8, 2)) @ patterns[label]
         clips.append(np.moveaxis(unfolded.reshape(8, 8, 8), 0, axis))
-    modes = ("yx", "ty", "tx")
-    fitted = TCCA(2, modes=modes, n_features=2).fit(np.stack(clips), labels)
-    first = 2 * modes.index(mode)
+    fitted = TCCA(2, n_features=2).fit(np.stack(clips), labels)
+    first = 2 * tensors.MODES.index(mode)
     assert fitted.features_.tolist() == [first, first + 1]
     assert np.argsort(fitted.separations_)[-2:].min() >= first
 
