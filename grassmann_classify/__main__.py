@@ -8,7 +8,8 @@ import sys
 from grassmann_classify.options import INSTALLED, parse, split
 from grassmann_classify.words import check_methods, one_line
 
-MODULES = {"add": "predict"}  # of commands whose module has another name
+# of commands that do not lie in modules of their names
+MODULES = {"add": "answering", "predict": "answering"}
 
 
 def main(arguments=None, prog=None):

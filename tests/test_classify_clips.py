@@ -886,7 +886,7 @@ def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
     )
     arrays(tmp_path / "new" / "good.npy")
     animation(tmp_path / "new" / "large.gif", frames_of("a", 0))
-    command = importlib.import_module("grassmann_classify.predict")
+    command = importlib.import_module("grassmann_classify.answering")
     monkeypatch.setattr(command, "learn", lambda *_: pytest.fail("learned"))
     options = [
         "predict",

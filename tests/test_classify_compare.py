@@ -20,7 +20,7 @@ from grassmann_classify.clips import Clip, Collection
 from grassmann_classify.evaluation import evaluate, shares_of
 from grassmann_classify.first_tries import kernel_predictions
 from grassmann_classify.options import parse, split
-from grassmann_classify.page import draw_results, tell_where_wrong
+from grassmann_classify.page import MANY, draw_results, tell_where_wrong
 from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
@@ -913,11 +913,13 @@ class Sheets:
     def __init__(self):
         self.sheets = {}
         self.drawn = []
+        self.folded = set()
         self.tables = []
         self.parts = []
 
-    def draw(self, name, *_, **__):
+    def draw(self, name, *_, folded=False, **__):
         self.drawn.append(name)
+        self.folded |= {name} if folded else set()
 
     def sheet(self, name, title, rows):
         self.sheets[name] = title, [row[0][1].split("\n") for row in rows]
@@ -986,3 +988,17 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
     title, _ = report.sheets["wrong"]
     assert title == "gda, data\n1 clip with a wrong answer"
     assert "confusion_gda" in report.drawn and "confusion_dcc" not in report.drawn
+
+
+@pytest.mark.parametrize("n", [4, MANY, MANY + 2])
+def test_a_confusion_is_folded_unless_it_is_the_only_one_of_the_row_in_front(n):
+    """Of up to MANY classes the page has a table of that row."""
+    label = [f"c{i}" for i in range(n)]
+    results = {
+        "gSC": [answers_of(100.0, *label)],
+        "worse": [answers_of(0.0, *label[::-1])],
+    }
+    report = sheets_of(label, [([0], range(n))], results)
+    names = {"confusion_gsc", "confusion_worse"}
+    assert names <= {*report.drawn} and len(report.parts) == (n <= MANY)
+    assert report.folded == (names if n <= MANY else {"confusion_worse"})

@@ -728,7 +728,7 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
 )
 def test_a_model_that_cannot_be_kept_is_not_learned(data, monkeypatch, where, message):
     never = lambda *_: pytest.fail("learned in vain")  # noqa: E731
-    monkeypatch.setattr("grassmann_classify.predict.learn", never)
+    monkeypatch.setattr("grassmann_classify.answering.learn", never)
     with pytest.raises(SystemExit, match=message):
         command(data, "predict", "--data", data / "data", "--save", data / where)
 

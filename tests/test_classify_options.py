@@ -5,10 +5,12 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import grassmann_classify
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
 from grassmann_classify.baseline_rows import every_method, names_of_rows
@@ -222,6 +224,7 @@ def test_help_and_mistakes_wait_for_no_import():
     """In one interpreter, for each command: --help, and each way to be wrong."""
     code = f"""
 import contextlib, io, sys
+import grassmann_classify
 from grassmann_classify.__main__ import main
 asked = [[], ["--help"], ["fly"], ["--fly"]]
 for name in {[*COMMANDS]}:
@@ -570,3 +573,9 @@ def test_a_program_that_calls_main_keeps_its_hook_and_handlers(capsys):
     with pytest.raises(SystemExit):
         main(["compare", "nowhere"])
     assert ours() == before
+
+
+def test_no_module_takes_the_name_of_a_function_of_the_package():
+    """An import of such a module would replace the function."""
+    files = Path(grassmann_classify.__file__).parent.glob("*.py")
+    assert not {file.stem for file in files} & {*grassmann_classify.__all__}
