@@ -180,25 +180,20 @@ class Report:
 
         anchors: of its first rows, to which cells of a confusion matrix lead.
         """
-        first = len(table.columns) - table.numbers
-
-        def cells(row, tag):
-            for k, value in enumerate(row):
-                kind = ' class="number"' if k >= first else ""
-                # a line a reason; names may end one behind / or _
-                lines = map(html.escape, str(value).split("; "))
-                words = re.sub("[/_]", rf"\g<0>{BREAK}", "<br>".join(lines))
-                yield f"<{tag}{kind}>{words}</{tag}>"
-
         if table.title:
             self.text(table.title)
-        if table.rows:
-            lines = [f"<tr>{''.join(cells(table.columns, 'th'))}</tr>"]
-            for r, row in enumerate(table.rows[:SHOWN]):
-                kind = ' class="best"' if r == table.best else ""
-                if r < len(anchors):
-                    kind += f' id="{anchors[r]}"'
-                lines.append(f"<tr{kind}>{''.join(cells(row, 'td'))}</tr>")
+        columns = table.filled(SHOWN)
+        lines = []
+        for r, row in enumerate(zip(*[cells for cells, _ in columns]), -1):
+            kind = ' class="best"' if r == table.best else ""
+            if 0 <= r < len(anchors):
+                kind += f' id="{anchors[r]}"'
+            cells = [
+                _cell(words, "td" if r >= 0 else "th", are_numbers)
+                for words, (_, are_numbers) in zip(row, columns)
+            ]
+            lines.append(f"<tr{kind}>{''.join(cells)}</tr>")
+        if lines:
             lines = "".join(lines)
             self.parts.append(f'<div class="wide"><table>{lines}</table></div>')
         if len(table.rows) > SHOWN:
@@ -291,6 +286,14 @@ class Report:
         # names of files may hold bytes that are no text
         page = page.encode("utf-8", "replace")
         self.out.write("report.html", lambda file: file.write(page))
+
+
+def _cell(words, tag, is_number):
+    """A cell of a table: a line a reason; names may end one behind / or _."""
+    kind = ' class="number"' if is_number else ""
+    lines = "<br>".join(map(html.escape, words.split("; ")))
+    words = re.sub("[/_]", rf"\g<0>{BREAK}", lines)
+    return f"<{tag}{kind}>{words}</{tag}>"
 
 
 def _figure(cell):

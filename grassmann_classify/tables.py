@@ -56,24 +56,25 @@ class Table:
     numbers: int = 0
     best: int | None = None
 
-    def text(self, most=None):
-        """The table in lines for a terminal, of its rows the first `most`, None: all.
+    def filled(self, most=None):
+        """[(its name and cells as texts, are they numbers?), ...] of columns not empty.
 
-        Without columns whose cells are empty in these rows.
+        Of the first `most` rows, None: all.
         """
-        lines = [self.title] * bool(self.title)
-        if self.rows:
-            columns = []
-            first = len(self.columns) - self.numbers
-            rows = [self.columns, *self.rows[:most]]
-            for k, column in enumerate(zip(*rows)):
-                cells = [*map(str, column)]
-                width = max(map(len, cells))
-                mark = ">" if k >= first else "<"
-                if any(cells[1:]):
-                    columns.append([f"{cell:{mark}{width}}" for cell in cells])
-            lines += ["  ".join(row).rstrip() for row in zip(*columns)]
-        return "\n".join([*lines, *self.notes])
+        columns = zip(self.columns, *self.rows[:most])
+        columns = [[*map(str, column)] for column in columns]
+        first = len(columns) - self.numbers
+        return [(c, k >= first) for k, c in enumerate(columns) if any(c[1:])]
+
+    def text(self, most=None):
+        """The table in lines for a terminal, of its rows the first `most`, None: all."""
+        columns = []
+        for cells, are_numbers in self.filled(most):
+            width = max(map(len, cells))
+            mark = ">" if are_numbers else "<"
+            columns.append([f"{cell:{mark}{width}}" for cell in cells])
+        lines = ["  ".join(row).rstrip() for row in zip(*columns)]
+        return "\n".join([self.title] * bool(self.title) + lines + self.notes)
 
 
 def counts_of(rows, what):
