@@ -230,7 +230,7 @@ OPTIONS = {  # to be tried, where the defaults are too few or are refused by sma
         {"p": 2, "whiten": True},
     ],
     "KAHM": [{"share": 0.6}, {"hull": "convex"}, {"kernel": "rbf", "dimension": 1}],
-    "LDS": [{"n_states": 3}, {"n_states": 3, "metric": "angles", "rule": "svm"}],
+    "LDS": [{"n_states": 3}, {"n_states": 3, "rule": "svm"}],
     "CSLDS": [{"n_states": 2, "compression": 3}],
     "ProductManifold": [{}, {"p": 3, "metric": "geodesic"}],
     "TCCA": [{"p": 3}],
