@@ -560,8 +560,10 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
 
         Their labels are y.
         """
-        how = self._checked_how()
-        X = self.check_labelled(X, y)
+        return self._take(self._checked_how(), self.check_labelled(X, y))
+
+    def _take(self, how, X):
+        """fit to checked X, whose classes are known."""
         if self.is_precomputed():
             self.gram_ = X
             square = X.diagonal()
@@ -674,15 +676,16 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         the same to the last bit as that of fit on all of them. A Gram matrix cannot be
         added to: with kernel="precomputed" call fit with the whole.
         """
-        if hasattr(self, "classes_"):
-            X, y = self._with_more(X, y)
         # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
-        model = copy.copy(self).fit(X, y)
+        model = copy.copy(self)
+        if hasattr(self, "classes_"):
+            model._take_more(X, y)
+        else:
+            model.fit(X, y)
         self.__dict__.update(vars(model))
         return self
 
-    def _with_more(self, X, y):
-        """The atoms with more subspaces X, and the labels of all."""
+    def _take_more(self, X, y):
         if self.is_precomputed():
             raise ValueError(
                 "kernel must be 'projection' for partial_fit, got 'precomputed': call "
@@ -696,8 +699,11 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
-        labels = np.concatenate([self.classes_[self.index_], new[index]])
-        return shared.joined([self.atoms_, X]), labels
+        atoms = shared.joined([self.atoms_, X])
+        self.classes_, self.index_ = classes_of(
+            np.concatenate([self.classes_[self.index_], new[index]]), len(atoms)
+        )
+        self._take(self._checked_how(), atoms)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself.

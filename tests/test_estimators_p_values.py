@@ -367,7 +367,7 @@ def test_a_wrong_parameter_leaves_the_model_as_it_was(wrong, first):
 
 @pytest.mark.parametrize(
     "owner, name",
-    [(estimators.CodingClassifier, "check_labelled"), (calibration, "temperature")],
+    [(estimators.CodingClassifier, "_take"), (calibration, "temperature")],
 )
 @pytest.mark.parametrize("first", [False, True])
 def test_a_stop_within_a_batch_leaves_the_model_as_it_was(
