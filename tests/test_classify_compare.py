@@ -966,7 +966,9 @@ def answers_of(accuracy, *answers):
 def test_the_clip_that_was_wrong_most_often_comes_first():
     """With its most frequent answer."""
     answers = [["b", "c"], ["a", "b"], ["a", "b"], ["b", "a"]]  # of the first two clips
-    row = [answers_of(50.0, *two) for two in answers]
+    reasons = [(2, 0.5), (1, 0.2), (0, 0.1)]
+    reasons = {"reasons": {0: reasons, 1: reasons}}
+    row = [answers_of(50.0, *two) | reasons for two in answers]
     report = sheets_of([*"aab"], [([2], [0, 1])] * 4, {"row": row})
     title, words = report.sheets["wrong"]
     assert words == [["a, not b", "3 times", "1"], ["a, not b", "2 times", "0"]]
@@ -977,7 +979,11 @@ def test_the_clip_that_was_wrong_most_often_comes_first():
         ["a/0", "a", "b", 2],
     ]
     assert anchors == ["c0-1", "c0-1-1"]
+    assert {row[3] for row in wrong.rows} == {"b/2 0.5; a/1 0.2"}  # two that decided
     (matrix,) = report.parts
+    shades = [float(shade) for shade in re.findall(r"178, ([\d.]+)\)", matrix)]
+    # of 8 answers to a, 3 are a, 4 are b, 1 is c
+    assert shades == pytest.approx([0.6 * n / 8 for n in (3, 4, 1)], abs=0.0051)
     assert matrix.count('href="#c0-1"') == 1 and "#c0-2" not in matrix
 
 

@@ -16,10 +16,10 @@ from PIL import Image
 
 from grassmann_classify.__main__ import main
 from grassmann_classify.clips import Clip, films_of, strip
-from grassmann_classify.page import SHOWN, Report, webp
+from grassmann_classify.page import SHOWN, Report, plot_accuracies, webp
 from grassmann_classify.results import Results
 from grassmann_classify.settings import Paths
-from grassmann_classify.tables import Table
+from grassmann_classify.tables import Comparison, Table
 from grassmann_classify.words import meaning
 from grassmann_sc import plots
 
@@ -321,6 +321,25 @@ def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
     assert "pictures/map.pdf" in page.texts["p"] and not page.pictures
     assert (tmp_path / "out" / "pictures" / "map.pdf").exists()
+
+
+def test_the_picture_of_accuracies_has_splits_means_chance_and_the_mark():
+    results = {"gSC": [80.0, 90.0], "SVM": [50.0, 70.0], "failed": [100.0]}
+    results = {
+        name: [{"accuracy": share} for share in shares]
+        for name, shares in results.items()
+    }
+    means = {"gSC": 85.0, "SVM": 60.0}
+    comparison = Comparison("gSC", means, {}, ["gSC"], chance=33.0)
+    ax = plot_accuracies(results, comparison)
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == ["SVM", "gSC"]
+    assert [label.get_weight() for label in labels] == ["normal", "bold"]
+    lines = [[*line.get_xdata()] for line in ax.get_lines()]
+    assert lines == [[50, 70], [60, 60], [80, 90], [85, 85], [33, 33]]
+    colors = [line.get_color() for line in ax.get_lines()]
+    assert colors[0] == colors[1] != colors[2] == colors[3]
+    plt.close(ax.figure)
 
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\""

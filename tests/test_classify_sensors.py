@@ -198,6 +198,8 @@ def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
     assert "84 sets of 3 classes" in out and "one group left out at a time" in out
     lines = (here / "out" / "predictions.csv").read_text().splitlines()
     assert lines[1].startswith("day.csv@0#0,1,0,sit,")
+    pairs = {tuple(line.split(",")[1:3]) for line in lines[1:]}  # a group a split
+    assert len({group for group, _ in pairs}) == len(pairs) > 1
 
 
 def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
