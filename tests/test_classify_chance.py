@@ -5,7 +5,7 @@ import pytest
 
 from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import best_so_far
-from grassmann_classify.rows import front, unit_shares, within_chance
+from grassmann_classify.rows import FEWEST, front, unit_shares, within_chance
 from grassmann_classify.tables import (
     Comparison,
     compared,
@@ -139,7 +139,7 @@ def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():
     pairs = [(np.arange(24), np.arange(24, 48)), (np.arange(24, 48), np.arange(24))]
     right = {"gSC": np.ones(48, bool), "GDA": np.arange(48) % 4 > 0}
     results = rows_of(right, pairs, label)
-    for n, good in ((48, ["gSC"]), (8, ["gSC"]), (4, [])):
+    for n, good in ((48, ["gSC"]), (8, ["gSC"]), (FEWEST, ["gSC"]), (4, [])):
         unit = np.arange(48) // (48 // n)
         found = compared(results, pairs, collection_of(label, clip=unit))
         assert (found.n_units, found.unit, found.as_good) == (n, "clip", good)
