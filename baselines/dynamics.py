@@ -37,8 +37,9 @@ INNOVATIONS = 0, 1
 EPS = np.finfo(np.float64).eps
 COMPLEX_AT_A_TIME = 2**20  # numbers of cross Gramians, or of matrices C of pairs
 RIGHT = 1e-12  # cosines below are those of right angles
-# squared distances and angles below are what rounding makes of 0
-SAME = 1e-12
+# squared Martin distances below are computed from the difference of two systems
+NEAR = 1e-4
+MOST_DOUBLINGS = 64  # of a power of A; 35 take a radius of STABLE_RADIUS to rounding
 
 HELD_OUT = 10  # one of so many innovation measurements is kept to judge a recovery by
 HOPELESS = 0.7  # share of their norm that a recovery must explain better than
@@ -70,7 +71,6 @@ def martin_distances(
     d^2) is prod cos^(2 gamma) theta. An angle whose cosine is below 1e-12, which
     rounding makes of that of a right angle, counts as one of least_cosine in 0..1: with
     0 the distance is infinity, else systems with more right angles are farther apart.
-    A distance below 1e-6, which rounding makes of 0, is 0.
 
     stabilize: scale an A of spectral radius 1 or more to just below 1, as
     subspaces.arma does; without it such a system, whose Gramian is infinite, is a
@@ -93,8 +93,12 @@ def martin_distances(
         cosines[cosines < RIGHT] = least
         with np.errstate(divide="ignore"):
             logarithm[suspect] = np.log(cosines).sum(axis=1)
-        square[i, j] = -2 * logarithm
-    square[square < SAME] = 0
+        tile = np.maximum(-2 * logarithm, 0)
+        near = tile < NEAR
+        tile[near] = -2 * np.log1p(-_squared_chords(P, near, X, i, Y, j) / 2).sum(
+            axis=1
+        )
+        square[i, j] = tile
     return _mirrored(np.sqrt(square), X, Y)
 
 
@@ -103,7 +107,8 @@ def observability_angles(
 ) -> np.ndarray:
     """The principal angles (n, N, s) behind martin_distances, in radians.
 
-    They ascend and lie in [0, pi/2], to about 1e-8; below 1e-6 they are 0. Those of n_blocks rows of the observability matrices alone:
+    They ascend and lie in [0, pi/2]. To full accuracy where all of a pair are small,
+    else to about 1e-8. Those of n_blocks rows of the observability matrices alone:
     core.principal_angles of subspaces.observability.
 
     ValueError where martin_distances raises it.
@@ -116,8 +121,10 @@ def observability_angles(
     X, Y = _check_pair_of_systems(systems, systems2, stabilize)
     angles = np.zeros((len(X.A), len(Y.A), X.A.shape[1]))
     for i, j, P in _cross_gramians(X, Y):
-        cosines = np.linalg.svd(P, compute_uv=False)
-        angles[i, j] = np.arccos(np.where(cosines < 1 - SAME / 2, cosines, 1))
+        tile = np.arccos(np.minimum(np.linalg.svd(P, compute_uv=False), 1))
+        near = np.square(tile).sum(axis=2) < NEAR
+        tile[near] = 2 * np.arcsin(np.sqrt(_squared_chords(P, near, X, i, Y, j)) / 2)
+        angles[i, j] = tile
     return _mirrored(angles, X, Y)
 
 
@@ -224,6 +231,45 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
                         total += np.conj(T[b, a]) * partial[b]
                     P[a, c] = total / (1 - np.conj(T[a, a]) * S[c, c])
                     partial[a] += P[a, c] * S[c, c]
+
+
+def _squared_chords(P, near, X, i, Y, j):
+    """2 (1 - cos theta) (m, s), ascending, of the m pairs of a tile i, j that are near.
+
+    The eigenvalues of E^H E for E = O_j - O_i Q, with Q the orthogonal factor of P_ij:
+    its blocks obey E(k+1) = E(k) A_j + F(k) (A_j - A), F(k+1) = F(k) A, F(0) = C_i Q, A
+    = Q^H A_i Q, and so do the Gramians of both, in which nothing cancels.
+    """
+    pairs = np.argwhere(near)
+    chords = np.empty((len(pairs), P.shape[2]))
+    for some in core.slices(len(pairs), max(1, COMPLEX_AT_A_TIME // X.C[0].size)):
+        a, b = pairs[some].T
+        U, _, V = np.linalg.svd(P[a, b])
+        Q = np.matmul(U, V)  # (m, s, s)
+        A = np.matmul(_adjoint(Q), np.matmul(X.A[i][a], Q))
+        C = np.matmul(X.C[i][a], np.matmul(X.W[i][a], Q))
+        A2 = Y.A[j][b]
+        off_A = A2 - A
+        off_C = np.matmul(Y.C[j][b], Y.W[j][b]) - C
+        mixed = np.matmul(_adjoint(off_A), A) + np.matmul(_adjoint(off_C), C)
+        mixed = _doubled(A2, mixed, A)  # E^H F
+        cross = np.matmul(_adjoint(A2), np.matmul(mixed, off_A))
+        own = np.matmul(_adjoint(off_A), off_A) + np.matmul(_adjoint(off_C), off_C)
+        gram = _doubled(A2, own + cross + _adjoint(cross), A2)
+        chords[some] = np.clip(np.linalg.eigvalsh(gram), 0, 2)
+    return chords
+
+
+def _doubled(A, G, B):
+    """sum_k (A^H)^k G B^k of stacks of matrices."""
+    for _ in range(MOST_DOUBLINGS):
+        step = np.matmul(_adjoint(A), np.matmul(G, B))
+        G = G + step
+        if np.abs(step).max() <= EPS * np.abs(G).max():
+            break
+        A = np.matmul(A, A)
+        B = np.matmul(B, B)
+    return G
 
 
 def _adjoint(A):

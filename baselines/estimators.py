@@ -872,13 +872,15 @@ class ByRule(ByDistance):
 class LDS(ByRule):
     """Linear dynamical systems.
 
-    The class of the training clip at the least Martin distance
-    (dynamics.martin_distances) of ARMA models (subspaces.arma, scaled back to be
-    stable), or a support vector machine on exp(-gamma d^2), which need not be positive
-    definite.
+    The class of the training clip at the least distance of ARMA models
+    (subspaces.arma), or a support vector machine on exp(-gamma d^2).
     n_states: of a model; a clip needs n_states + 1 frames and n_states independent
-    ones. rule: "nearest" or "svm", which uses C and gamma, in units of 1 over the
-    median d^2 of the training clips, None for 1.
+    ones. metric: "martin" (dynamics.martin_distances) or "angles", the norm of the
+    principal angles of the observability subspaces. center: take the mean frame off
+    each clip. stabilize: as in subspaces.arma; without it a clip whose model is not
+    stable is a ValueError. rule: "nearest" or "svm", which uses C and gamma, in units
+    of 1 over the median d^2 of the training clips, None for 1. The kernel of Martin's
+    distance need not be positive definite.
 
     systems_, pairs (A, C), tell of the fit.
 
@@ -895,24 +897,31 @@ class LDS(ByRule):
     """
 
     n_states: int = 5
+    _: KW_ONLY
+    metric: str = "martin"
+    center: bool = False
+    stabilize: bool = True
 
     def _learn_from(self, X):
         """Fit a model to each of the clips X."""
+        core.check_choice(self.metric, "metric", "martin", "angles")
         distances = self._pairs_of_training(X)
         self.systems_ = self.described_
         self._learn_rule(distances)
 
     def _describe(self, X):
-        return systems_of(X, self.n_states)
+        return systems_of(X, **self.options("n_states", "stabilize", "center"))
 
     def _between(self, systems, systems2=None):
-        return dynamics.martin_distances(
-            systems, systems2, stabilize=True, least_cosine=dynamics.RIGHT
-        )
+        if self.metric == "martin":
+            return dynamics.martin_distances(
+                systems, systems2, least_cosine=dynamics.RIGHT
+            )
+        return np.linalg.norm(dynamics.observability_angles(systems, systems2), axis=2)
 
 
-def systems_of(X, n_states):
-    """Stable models, subspaces.arma, of checked clips, in float64; errors name the clip.
+def systems_of(X, n_states, stabilize=True, center=False):
+    """subspaces.arma of each of the checked clips, in float64; errors name the clip.
 
     A float32 A that is scaled back to just below radius 1 may have radius 1.
     """
@@ -920,7 +929,7 @@ def systems_of(X, n_states):
     return for_each(
         X,
         lambda clip: subspaces.arma(
-            np.asarray(clip, np.float64), n_states, stabilize=True
+            np.asarray(clip, np.float64), n_states, stabilize=stabilize, center=center
         ),
         f"allows no model of n_states = {n_states}",
     )
@@ -941,7 +950,7 @@ Recovered = namedtuple("Recovered", "systems residuals")
 
 
 @dataclass(eq=False, repr=False)
-class CSLDS(LDS):
+class CSLDS(ByRule):
     """LDS from compressive measurements.
 
     A camera takes compression times fewer numbers than pixels of each frame, of which
@@ -966,17 +975,24 @@ class CSLDS(LDS):
     ['slow']
     """
 
+    n_states: int = 5
     compression: float = 5.0
 
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
-        super()._learn_from(X)
-        self.systems_, self.residuals_ = self.described_
+        distances = self._pairs_of_training(X)
+        self.systems_ = self.described_.systems
+        self.residuals_ = self.described_.residuals
+        self._learn_rule(distances)
 
     def _between(self, recovered, recovered2=None):
-        systems2 = None if recovered2 is None else recovered2.systems
-        return super()._between(recovered.systems, systems2)
+        return dynamics.martin_distances(
+            recovered.systems,
+            None if recovered2 is None else recovered2.systems,
+            stabilize=True,
+            least_cosine=dynamics.RIGHT,
+        )
 
     def _plan(self, d):
         """The numbers of common and innovation measurements of a frame of d pixels."""

@@ -41,8 +41,8 @@ SEVERAL = Y[TRAIN]
 
 ALL = [
     LDS(3),
-    LDS(3, rule="svm"),
-    LDS(4, rule="svm", C=1.0, gamma=0.5),
+    LDS(3, metric="angles", rule="svm"),
+    LDS(2, center=True, rule="svm", C=1.0, gamma=0.5),
     CSLDS(3, 4, rule="svm"),
     ProductManifold(),
     ProductManifold((3, 4, 2), size=(8, 10, 10), metric="geodesic"),
@@ -80,6 +80,9 @@ def test_lds_is_the_nearest_system():
     fitted = LDS(3).fit(X, SEVERAL)
     assert np.array_equal(fitted.distances(Q), expected)
     assert np.array_equal(fitted.predict(Q), SEVERAL[expected.argmin(axis=1)])
+    angles = dynamics.observability_angles(queries, train)
+    fitted = LDS(3, metric="angles").fit(X, SEVERAL)
+    assert error(fitted.distances(Q), np.linalg.norm(angles, axis=2)) < TIGHT
 
 
 @pytest.mark.parametrize("gamma", [None, 0.3])
@@ -402,6 +405,8 @@ def test_short_constant_and_unstable_clips_are_named():
     ):
         DFS(radii=(1, 2)).fit(short, [0, 1])
     growing = [X[0], X[1] * 1.5 ** np.arange(14)[:, None, None]]
+    with pytest.raises(ValueError, match=r"systems\[\d\] must be stable"):
+        LDS(3, stabilize=False).fit(growing, [0, 1])
     LDS(3).fit(growing, [0, 1])
 
 
@@ -421,6 +426,7 @@ def test_hopeless_recoveries_are_counted():
     "estimator, kind, message",
     [
         (LDS(0), ValueError, "n_states must be >= 1, got 0"),
+        (LDS(2, metric="flat"), ValueError, "metric must be 'martin' or 'angles'"),
         (LDS(2, rule="vote"), ValueError, "rule must be 'nearest' or 'svm', got 'vote'"),
         (LDS(2, rule="svm", C=0), ValueError, "C must be positive, got 0"),
         (LDS(2, gamma=-1), ValueError, "gamma must be positive, got -1"),
