@@ -584,7 +584,7 @@ class ISC(Learner, estimators.OnSubspaces):
     """Intrinsic sparse coding (iSC) over labelled subspaces.
 
     The class whose atoms explain most of a query, by the codes of
-    tangent.intrinsic_codes. lam: > 0, as there; a code has coefficients that sum to 1,
+    tangent.intrinsic_codes. lam: >= 0, as there; a code has coefficients that sum to 1,
     so that lam weighs negative ones alone, in units of squared angles.
     The score of a class is that of the rule "residual" of grassmann_sc.class_scores, as
     in tangent.intrinsic_classify: in the tangent space of the query itself a class that
@@ -607,7 +607,7 @@ class ISC(Learner, estimators.OnSubspaces):
 
     def _learn_from(self, X):
         """Take subspaces X (N, d, p) as atoms."""
-        core.check_number(self.lam, "lam", above=0)
+        core.check_number(self.lam, "lam", least=0)
         self.atoms_ = X
         self.gram_ = core.bases_gram(X)
 

@@ -212,9 +212,9 @@ def intrinsic_codes(
 ) -> np.ndarray | core.SparseCodes:
     """Intrinsic sparse coding (iSC).
 
-    Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam > 0. min ||sum_j y_j
+    Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0. min ||sum_j y_j
     log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
-    each query: the paper's intrinsic coding. With
+    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With
     g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the atoms in use
     alone, an active set is solved exactly until the duality gap, and the largest
     violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the support,
@@ -224,8 +224,8 @@ def intrinsic_codes(
     unique. return_info: a named tuple (codes, gap, n_iter).
 
     Many codes may have the least cost: where the query lies among the atoms, as is
-    common for N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. The
-    code is then the one at which the active set ends: it starts at the nearest
+    common for N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. For lam
+    > 0 the code is then the one at which the active set ends: it starts at the nearest
     atom, of equals the first, and takes in those of the largest violations. Every query
     goes through the same operations whatever the others are, so that its code is the
     same alone, in any batch, in any order.
@@ -237,12 +237,12 @@ def intrinsic_codes(
     >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 0.4, 0.7])  # angles of three lines
     >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> tangent.intrinsic_codes(lines[:1], lines[1:], lam=0.1).round(3)
+    >>> tangent.intrinsic_codes(lines[:1], lines[1:], lam=0.0).round(3)
     array([[0.667, 0.333]])
     """
     return_info = core.check_flag(return_info, "return_info")
     X, D = _check_sets(X, D)
-    lam = core.check_number(lam, "lam", above=0)
+    lam = core.check_number(lam, "lam", least=0)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     n, d, p = X.shape
@@ -263,14 +263,17 @@ def intrinsic_codes(
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")
         # C[i, a, b, j] = (X_i^T D_j)[a, b], whatever else is in the tile
         C = products_of_rows(x.reshape(-1, d), rows).reshape(-1, p, p, N)
-        parts = core.run_blocks(
-            lambda some: _affine_lassos(
-                C[some], x[some], atoms, pairs, lam / 2, tol, max_iter
-            ),
-            len(C),
-            16,
-        )
-        results = [np.concatenate(part) for part in zip(*parts)]
+        if lam > 0:
+            parts = core.run_blocks(
+                lambda some: _affine_lassos(
+                    C[some], x[some], atoms, pairs, lam / 2, tol, max_iter
+                ),
+                len(C),
+                16,
+            )
+            results = [np.concatenate(part) for part in zip(*parts)]
+        else:
+            results = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = results
         n_right += np.sum(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
@@ -298,6 +301,27 @@ def intrinsic_classify(
     """
     X, D = _check_sets(X, D)
     return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), labels)
+
+
+def _least_squares_of_tile(C, x, atoms, pairs):
+    """_affine_lassos for lambda = 0: the y of least norm among the minimisers."""
+    factors, _, least_cosine = log_factors(C)
+    grams = (_log_gram(*both, atoms, pairs) for both in zip(factors, x))
+    codes, gap = zip(*map(_affine_least_squares, grams))
+    return codes, gap, 0, False, least_cosine
+
+
+def _affine_least_squares(G):
+    """The least-norm minimiser y of y^T G y with sum_j y_j = 1, and its gap."""
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    null = values <= 1e-13 * len(G) * values[-1]
+    sums = vectors.sum(axis=0)  # of the eigenvectors
+    share = sums[null] @ sums[null]  # squared norm of 1 projected on the null space
+    kept = null if share > 1e-12 * len(G) else ~null
+    y = vectors[:, kept] @ (sums / np.where(null, 1, values))[kept]
+    y /= y.sum()
+    g = G @ y
+    return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
 
 
 # ---------------------------------------------------- lassos on G = <log D_i, log D_j>
@@ -339,6 +363,17 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
         )
         core.copy(w.y, codes[i], N)
     return codes, gap, n_iter, late, least
+
+
+@core.jit
+def _log_gram(factors, x, atoms, pairs):
+    """G[j, i] = <log_X(D_i), log_X(D_j)> (N, N) for one query x (p, d)."""
+    N = atoms.shape[1]
+    G = np.empty((N, N))
+    logs = _Logarithms(factors[0], factors[1], x, atoms, pairs, pairs.size == 0)
+    for j in range(N):
+        _log_column(logs, j, G[j])
+    return G
 
 
 @core.inlined_jit(allocates=True)
@@ -564,7 +599,7 @@ def intrinsic_dictionary(
     move outwards, since samples between them are coded exactly, until one is at a right
     angle to a sample: log jumps there, and the atom may stop short of a minimum. An
     atom that no sample uses is replaced by the sample that is coded worst. init,
-    n_iter, tol, costs: as in log_euclidean_dictionary. lam > 0.
+    n_iter, tol, costs: as in log_euclidean_dictionary.
 
     ValueError unless lam > 0; for fewer samples than atoms, or an init of another d
     or p.

@@ -131,6 +131,27 @@ def test_a_query_equal_to_an_atom_is_that_atom():
     assert error(tangent.intrinsic_codes(D, D, 0.1), np.eye(9)) < TIGHT
 
 
+@pytest.mark.parametrize("N", [6, 40])
+def test_without_lambda_the_code_is_the_affine_least_squares_of_least_norm(N):
+    rng = np.random.default_rng(0)
+    X = bases(rng, 3, 6, 2)
+    D = bases(rng, N, 6, 2)
+    codes, gap, _ = tangent.intrinsic_codes(X, D, 0, return_info=True)
+    for x, y in zip(X, codes):
+        H = logs(x, D)
+        # y = (1 - sum z, z): minimise ||H_0 - first^T z||, then the norm of y
+        first = H[0] - H[1:]
+        rank = np.linalg.matrix_rank(first)
+        Z = np.linalg.svd(first.T)[2][rank:]  # directions that change nothing
+        z = np.linalg.lstsq(first.T, H[0], rcond=None)[0]
+        full = np.r_[1 - z.sum(), z]
+        N0 = np.vstack([-Z.sum(axis=1), Z.T])  # the same in terms of y
+        if N0.shape[1]:
+            full -= N0 @ np.linalg.lstsq(N0, full, rcond=None)[0]
+        assert error(y, full) < LOOSE
+    assert gap.max() < LOOSE
+
+
 # ---------------------------------------------------------------------- ways to compute
 
 
@@ -138,9 +159,11 @@ def test_codes_ignore_how_the_inner_products_are_computed(monkeypatch):
     rng = np.random.default_rng(0)
     X = bases(rng, 5, 12, 3)
     D = bases(rng, 30, 12, 3)
-    codes = tangent.intrinsic_codes(X, D, 0.05)
-    monkeypatch.setattr(tangent, "ALL_PAIRS", 0)
-    assert error(tangent.intrinsic_codes(X, D, 0.05), codes) < LOOSE
+    for lam in (0, 0.05):
+        codes = tangent.intrinsic_codes(X, D, lam)
+        with monkeypatch.context() as changed:
+            changed.setattr(tangent, "ALL_PAIRS", 0)
+            assert error(tangent.intrinsic_codes(X, D, lam), codes) < LOOSE
 
 
 def test_codes_ignore_tiles_and_threads(monkeypatch):
@@ -208,8 +231,7 @@ def test_codes_that_do_not_converge_warn():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda X: tangent.intrinsic_codes(X, X, -1), "lam must be positive, got -1"),
-        (lambda X: tangent.intrinsic_codes(X, X, 0), "lam must be positive, got 0"),
+        (lambda X: tangent.intrinsic_codes(X, X, -1), "lam must be >= 0, got -1"),
         (
             lambda X: tangent.intrinsic_codes(X, X[:, :, :1], 1),
             "D must have the p of X, got 1 and 2",

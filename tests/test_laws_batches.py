@@ -106,6 +106,7 @@ CODINGS = {
         X, D, 0.05, "mean"
     ),
     "intrinsic_codes": lambda X, D: tangent.intrinsic_codes(X, D, 0.05),
+    "intrinsic_codes, no lambda": lambda X, D: tangent.intrinsic_codes(X, D, 0.0),
     "projected_codes": lambda X, D: projected.projected_codes(X, D, 0.05),
     "projected_codes, positive": lambda X, D: projected.projected_codes(
         X, D, 0.0, positive=True
