@@ -304,7 +304,8 @@ def first_look(bank, pairs, settings, end=math.inf):
     points = settings
     if settings.spectrum or not settings.p:
         points = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
-    look = Bank(some_sets(bank.collection, some), bank.recipes, points)
+    # videos: for the names of their rows, which a first look leaves out
+    look = Bank(some_sets(bank.collection, some), bank.recipes, points, bank.videos)
     if len(some) == len(label):
         look.described = bank.described
     why = None
