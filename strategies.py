@@ -18,6 +18,7 @@ lines test a function:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import namedtuple
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ __all__ = [
     "dictionaries",
     "grams",
     "coding_problems",
+    "solved_problems",
     "image_sets",
 ]
 
@@ -54,6 +56,7 @@ LENGTHS = (1.0, 0.0, 1e-12, 1e-6, 0.1, 0.5)
 # lambda in units of the smallest whose codes are zero
 SHARES = (0.5, 0.1, 1e-2, 1e-4, 1.0, 1.2)
 CLASSES = ("ape", "bee", "cat")
+MOST_SOLVED = 4  # atoms whose 3^4 patterns of signs are tried
 
 Size: TypeAlias = int | st.SearchStrategy[int]  # a number, or what draws one
 Share: TypeAlias = float | st.SearchStrategy[float]
@@ -281,7 +284,9 @@ def grams(
     return _gram_of_atoms(D).astype(_drawn(draw, dtype))
 
 
-CodingProblem = namedtuple("CodingProblem", "X D K_dd K_xd norm2 lam")
+CodingProblem = namedtuple(
+    "CodingProblem", "X D K_dd K_xd norm2 lam codes", defaults=(None,)
+)
 
 
 @st.composite
@@ -295,7 +300,7 @@ def coding_problems(
     share: Share = st.sampled_from(SHARES),
     dtype: Type = np.float64,
 ) -> CodingProblem:
-    """(X, D, K_dd, K_xd, norm2, lam).
+    """(X, D, K_dd, K_xd, norm2, lam, None).
 
     Queries, any dictionary, their inner products, lambda. X (n, d, p), D (N, d, p);
     K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now and then an atom is the
@@ -312,16 +317,54 @@ def coding_problems(
     >>> problem.K_dd, problem.K_xd, problem.norm2, problem.lam
     (array([[1.]]), array([[1.]]), 1.0, 1.0)
     """
+    X, D = draw(_queries_and_atoms(4, n_atoms, d, p, kinds, dtype, -1))
+    return _at_share(coding_problem(X, D), _drawn(draw, share))
+
+
+@st.composite
+def solved_problems(
+    draw: st.DrawFn,
+    d: Size = st.integers(1, 6),
+    p: Size | None = None,
+    *,
+    share: Share = st.sampled_from(SHARES),
+    dtype: Type = np.float64,
+) -> CodingProblem:
+    """(X, D, K_dd, K_xd, norm2, lam, codes).
+
+    A coding problem and its codes (n, N), the only ones. At most four atoms, none near
+    the span of those before it; so codes are known to about 1e-13, as the best of all
+    patterns of signs. In float32 they are those of the rounded bases. For the rest see
+    coding_problems.
+
+    >>> from hypothesis import find
+    >>> from grassmann_sc import strategies
+    >>> problem = find(strategies.solved_problems(share=0.5), lambda problem: problem.codes.any())
+    >>> problem.X.tolist(), problem.D.tolist(), problem.lam, problem.codes
+    ([[[1.0]]], [[[1.0]]], 1.0, array([[0.5]]))
+    """
+    X, D = draw(
+        _queries_and_atoms(3, st.integers(1, MOST_SOLVED), d, p, KINDS[:1], dtype, 0)
+    )
+    problem = _at_share(coding_problem(X, _independent(D)), _drawn(draw, share))
+    codes = [_best_code(problem.K_dd, k, problem.lam / 2) for k in problem.K_xd]
+    return problem._replace(codes=np.stack(codes))
+
+
+@st.composite
+def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
+    """Up to most queries, and atoms.
+
+    Now and then that at index same is the first query.
+    """
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
-    X = bases(rng, draw(st.integers(1, 4)), d, p)
+    X = bases(rng, draw(st.integers(1, most)), d, p)
     D = bases(rng, _drawn(draw, n_atoms), d, p, draw(st.sampled_from(kinds)))
     if draw(st.booleans()):
-        D[-1] = X[0] @ rotation(rng, p)
+        D[same] = X[0] @ rotation(rng, p)
     dtype = _drawn(draw, dtype)
-    problem = coding_problem(X.astype(dtype), D.astype(dtype))
-    lam_max = 2 * float(np.abs(problem.K_xd).max())
-    return problem._replace(lam=_drawn(draw, share) * lam_max)
+    return X.astype(dtype), D.astype(dtype)
 
 
 def coding_problem(X, D, lam=0.0):
@@ -329,6 +372,10 @@ def coding_problem(X, D, lam=0.0):
     return CodingProblem(
         X, D, _gram_of_atoms(D), explicit_gram(X, D), float(X.shape[2]), lam
     )
+
+
+def _at_share(problem, share):
+    return problem._replace(lam=share * 2 * float(np.abs(problem.K_xd).max()))
 
 
 def explicit_gram(X, D):
@@ -341,6 +388,39 @@ def explicit_gram(X, D):
 def _gram_of_atoms(D):
     K = explicit_gram(D, D)
     return (K + K.T) / 2
+
+
+def _independent(D):
+    """The atoms whose projectors are far from the span of those before.
+
+    Far: a distance of sqrt(0.1 p) or more.
+    """
+    kept = [0]
+    for j in range(1, len(D)):
+        K = _gram_of_atoms(D[[*kept, j]])
+        along = np.linalg.solve(K[:-1, :-1], K[:-1, -1])
+        if K[-1, -1] - along @ K[:-1, -1] > 0.1 * D.shape[2]:
+            kept.append(j)
+    return D[kept]
+
+
+def _best_code(K, k, half):
+    """argmin y^T K y - 2 y^T k + 2 half ||y||_1.
+
+    The best of the minima among all codes of one pattern of signs.
+    """
+    best = np.zeros(len(k))
+    least = 0.0
+    for signs in itertools.product([-1, 0, 1], repeat=len(k)):
+        on = np.flatnonzero(signs)
+        s = np.array(signs)[on]
+        y = np.linalg.solve(K[np.ix_(on, on)], k[on] - half * s)
+        cost = y @ (half * s - k[on])
+        if (y * s > 0).all() and cost < least:
+            least = cost
+            best = np.zeros(len(k))
+            best[on] = y
+    return best
 
 
 # ----------------------------------------------------------------------- sets of frames

@@ -11,7 +11,7 @@ from hypothesis import Phase, find, given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import intrinsic, strategies, subspaces
-from oracles import TIGHT, dtypes, error, hat, rounding, violation
+from oracles import LOOSE, TIGHT, dtypes, error, hat, rounding, violation
 
 laws = settings(deadline=None, max_examples=60)
 soon = settings(
@@ -140,7 +140,36 @@ def test_coding_problems_hold_the_inner_products(problem):
     traces = np.trace(hat(problem.X)[:, None] @ hat(problem.D), axis1=2, axis2=3)
     assert error(problem.K_xd, traces) < TIGHT
     assert error(problem.K_dd, gs.projection_kernel(problem.D)) < TIGHT
-    assert problem.norm2 == problem.X.shape[2] and problem.lam >= 0
+    assert (
+        problem.norm2 == problem.X.shape[2]
+        and problem.lam >= 0
+        and problem.codes is None
+    )
+
+
+@laws
+@given(strategies.solved_problems(dtype=dtypes))
+def test_known_codes_are_optimal_and_the_only_ones(problem):
+    """By the optimality conditions, and a Gram matrix that is far from singular."""
+    for k, y in zip(problem.K_xd, problem.codes):
+        assert violation(problem.K_dd, k, y, problem.lam) < TIGHT * problem.norm2
+    assert np.linalg.eigvalsh(problem.K_dd).min() > 1e-3 * problem.norm2
+    codes = gs.sparse_codes(
+        problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, tol=1e-14
+    )
+    assert error(codes, problem.codes) < LOOSE
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda problem: (np.count_nonzero(problem.codes, axis=1) > 2).any(),
+        lambda problem: (problem.codes < 0).any(),
+        lambda problem: problem.codes.size > 2 and not problem.codes.any(),
+    ],
+)
+def test_known_codes_are_of_many_kinds(wanted):
+    find(strategies.solved_problems(), wanted, settings=soon)
 
 
 @laws
@@ -214,11 +243,10 @@ def law_of_gram(my_gram):
 
 def law_of_codes(my_codes):
     @settings(database=None, deadline=None)
-    @given(strategies.coding_problems())
+    @given(strategies.solved_problems())
     def stranger(problem):
         codes = my_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2)
-        for k, y in zip(problem.K_xd, codes):
-            assert violation(problem.K_dd, k, y, problem.lam) < 1e-3
+        assert np.allclose(codes, problem.codes, atol=1e-3)
 
     return stranger
 
@@ -256,6 +284,7 @@ def test_the_least_of_each_strategy_is_one_axis():
     assert [A.tolist() for A in least["tangents"]] == [[[1.0]], [[0.0]]]
     assert least["grams"].tolist() == [[1.0]]
     assert least["coding_problems"].lam == 1.0
+    assert least["solved_problems"].codes.tolist() == [[0.5]]
     assert [frames.tolist() for frames in least["image_sets"].sets] == [[[1.0]]]
 
 

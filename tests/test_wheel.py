@@ -140,7 +140,7 @@ def test_the_five_commands_answer_from_an_empty_folder(installed, tmp_path, jobs
     left = {path.suffix for path in tmp_path.rglob("*")}
     if ["compare"] in jobs:
         assert re.search(r"gSC +100.0", printed)
-        assert left >= {".svg", ".json", ".npz", ".html"}
+        assert left >= {".svg", ".json", ".csv", ".html"}
     elif ["add"] in jobs:
         assert len(re.findall(r"^[ab]/\d+.npy  ", printed, re.MULTILINE)) == 8
         assert "8 sets more, 2 classes" in printed and (tmp_path / "n.npz").exists()
