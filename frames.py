@@ -584,13 +584,17 @@ def _matlab_variable(path, key):
 
     _check_elements(path)
     try:
-        shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
+        variables = {name: rest for name, *rest in scipy.io.whosmat(path)}
     except NotImplementedError:
         raise ValueError(
             "files of MATLAB 7.3 (HDF5) are not supported, save it with -v7"
         ) from None
-    name = _array_name([*shapes], key)
-    return name, shapes[name]
+    name = _array_name([*variables], key)
+    shape, kind = variables[name]
+    if not re.fullmatch("double|single|logical|u?int[0-9]+", kind):
+        # of damaged cells SciPy reads as many as their header says
+        raise ValueError(f"{name} must be an array of numbers, got {kind}")
+    return name, shape
 
 
 # The one place where files that hold an array get their reader: what is a clip, reading

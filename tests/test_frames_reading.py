@@ -68,6 +68,14 @@ def matlab(path, at, byte, **options):
     path.write_bytes(data)
 
 
+def many_cells(path):
+    """A .mat file of one cell whose header declares 2^30: SciPy reads them all."""
+    scipy.io.savemat(path, {"cells": np.array([np.ones(3)], object)})
+    data = path.read_bytes()
+    shape, more = (np.array([5, 8, 1, n], "<i4").tobytes() for n in (1, 2**30))
+    path.write_bytes(data.replace(shape, more, 1))
+
+
 def zip_of_bytes(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("video", b"no array")
@@ -331,6 +339,10 @@ BROKEN = {
     "packed_type.mat": (
         lambda path: matlab(path, 0, 99, do_compression=True),
         "cannot be read: it is damaged",
+    ),
+    "cells.mat": (
+        lambda path: many_cells(path),
+        "cannot be read: cells must be an array of numbers, got cell",
     ),
     "bytes.npz": (
         lambda path: zip_of_bytes(path),
