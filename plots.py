@@ -448,6 +448,8 @@ def plot_timeline(
     recordings = dict.fromkeys(str(recording) for recording, *_ in stretches)
     if not recordings:
         raise ValueError("stretches must hold at least one, got none")
+    if not isinstance(unlike, (str, type(None))):
+        raise TypeError(f"unlike must be a label or None, got {unlike!r:.60}")
     place = {name: k for k, name in enumerate(recordings)}
     labels = {label for *_, label in [*stretches, *truth]} - {unlike}
     _, classes, _ = _by_class([*labels], None, "labels")

@@ -204,7 +204,7 @@ class Search:
             return K
         n = len(self.y)
         if isinstance(K, np.ndarray) or not hasattr(K, "shape"):
-            K = core.real_array(K, name)
+            K = core.finite_array(K, name)
         if K.shape != (n, n):
             raise ValueError(f"{name} must have shape ({n}, {n}), got {K.shape}")
         return Gram(K)
