@@ -289,7 +289,7 @@ class TCCAOnRows(OnVideosOfRows, TCCA):
 
 
 # DFS, CSLDS and DLPegasos pass them too, in half a minute to two each
-CHECKED = [LDSOnRows(2), PMOnRows(3), TCCAOnRows(2)]
+CHECKED = [LDSOnRows(2), PMOnRows(3), TCCAOnRows(1)]
 
 
 @pytest.mark.filterwarnings("ignore")
