@@ -200,7 +200,7 @@ class Search:
         }
 
     def _candidate(self, K, name):
-        if hasattr(K, "parts"):
+        if callable(getattr(K, "parts", None)):
             return K
         n = len(self.y)
         if isinstance(K, np.ndarray) or not hasattr(K, "shape"):
