@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -498,7 +499,8 @@ def plot_codes(
     """Codes as a picture, a sample a row, sorted by class.
 
     White is zero; the strongest percent of the codes share a colour. The bar of codes
-    without negative ones begins at zero. codes: (n, N), dense or scipy.sparse.
+    without negative ones begins at zero. Where samples or atoms outnumber the pixels, a
+    spot shows the strongest code that it covers. codes: (n, N), dense or scipy.sparse.
     labels: n classes. atom_labels: N classes, which sort the atoms too.
 
     ValueError for empty codes, or labels of another length.
@@ -507,26 +509,28 @@ def plot_codes(
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    codes = core.finite_array(core.dense_codes(codes), "codes")
+    entries: Any = codes
+    core.finite_array(entries.data if scipy.sparse.issparse(codes) else codes, "codes")
     shape = np.shape(codes)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"codes must have shape (n, N) and not be empty, got {shape}")
+    codes = scipy.sparse.coo_array(codes, dtype=float)
     n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
     atom_order, atom_classes, atom_edges = _by_class(
         np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels"
     )
     ax = _axes(ax, 7, 5)
-    used = np.abs(codes[codes != 0])
-    limit = np.percentile(used, 99) if len(used) else 1
-    signed = codes.min() < 0
+    limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
+    signed = codes.data.min(initial=0) < 0
     image = ax.imshow(
-        codes[order][:, atom_order],
+        _spots(codes, order, atom_order, ax),
         cmap="RdBu_r",
         vmin=-limit,
         vmax=limit,
         interpolation="nearest",
         aspect="auto",
+        extent=(-0.5, N - 0.5, n - 0.5, -0.5),
     )
     bar = ax.figure.colorbar(
         image, ax=ax, label="code", extend="both" if signed else "max"
@@ -541,6 +545,22 @@ def plot_codes(
     if atom_labels is not None:
         _mark_classes(ax, "x", atom_classes, atom_edges, GREY)
     return ax
+
+
+def _spots(codes, order, atom_order, ax):
+    """The sorted codes as a picture of at most one spot for two pixels each way.
+
+    The strongest code of a spot wins.
+    """
+    n, N = codes.shape
+    width, height = np.multiply(_size_in_points(ax), ax.figure.dpi / 144)
+    picture = np.zeros((min(n, max(1, int(height))), min(N, max(1, int(width)))))
+    weak_first = np.abs(codes.data).argsort(kind="stable")
+    rows = order.argsort()[codes.row[weak_first]]  # where each sample and atom goes
+    columns = atom_order.argsort()[codes.col[weak_first]]
+    spots = rows * len(picture) // n, columns * picture.shape[1] // N
+    picture[spots] = codes.data[weak_first]
+    return picture
 
 
 def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axes:

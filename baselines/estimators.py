@@ -594,7 +594,7 @@ class ISC(Learner, estimators.OnSubspaces):
     as long as gSC, most where atoms are many (benchmarks/claims.py); in the paper 12 to
     19 times.
 
-    ValueError, by fit, unless lam > 0; by predict for another d or p.
+    ValueError, by fit, for lam < 0; by predict for another d or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import ISC
@@ -1104,7 +1104,8 @@ class TCCA(OnVideos):
     The class of the training clip of the largest sum of canonical correlations
     (tensors.tensor_correlations), of those that tell the training clips' classes apart
     best (separations).
-    p: at most the length of each axis. n_features: how many correlations are summed, None for all. size: as in ProductManifold.
+    p: at most the length of each axis. n_features: how many correlations are summed,
+    None for all. size: as in ProductManifold.
 
     separations_ (m,) and features_, the places of the chosen among all, tell of the
     fit.

@@ -230,8 +230,8 @@ def intrinsic_codes(
     goes through the same operations whatever the others are, so that its code is the
     same alone, in any batch, in any order.
 
-    ValueError unless lam and tol are positive, and X and D have one d and p and
-    orthonormal columns.
+    ValueError unless lam >= 0 and tol > 0, and X and D have one d and p and orthonormal
+    columns.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -601,8 +601,7 @@ def intrinsic_dictionary(
     atom that no sample uses is replaced by the sample that is coded worst. init,
     n_iter, tol, costs: as in log_euclidean_dictionary.
 
-    ValueError unless lam > 0; for fewer samples than atoms, or an init of another d
-    or p.
+    ValueError for lam < 0, fewer samples than atoms, or an init of another d or p.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent

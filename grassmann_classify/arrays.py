@@ -337,9 +337,9 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     left_out = Counter()
     texts = [*filter(None, [label_column, group_column])]
     for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
-        for some in (texts[:1], []):
+        for k in reversed(range(len(texts))):  # without a column that is not there
             if isinstance(table, Exception):
-                (table,) = _read_tables([clip], recipe, some)
+                (table,) = _read_tables([clip], recipe, texts[:k])
         why = table
         parts = []
         if not isinstance(table, Exception):

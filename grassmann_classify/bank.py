@@ -205,7 +205,7 @@ class Bank(Rows):
         self.made = {}
 
     def grams_of(self, candidates):
-        """Yield K (n, n) of candidates that were ranked, also where that was by other sets.
+        """Yield (candidate, K (n, n)) of some that were ranked, maybe by other sets.
 
         Those of one recipe come one after another: its directions are made once.
         """
@@ -214,16 +214,15 @@ class Bank(Rows):
         for name, some in itertools.groupby(order, lambda candidate: candidate.recipe):
             some = [*some]
             if len(self.grams[some[0]]) == n:
-                yield from map(self.grams.get, some)
+                yield from ((candidate, self.grams[candidate]) for candidate in some)
                 continue
             linear = [candidate for candidate in some if candidate.kernel is None]
-            if linear:
-                U, s = self.directions(name)
-                for part in in_parts(linear, n):
-                    yield from _weighted_grams(U, s, part)
+            for part in in_parts(linear, n):
+                yield from zip(part, _weighted_grams(*self.directions(name), part))
             for candidate in some:
                 if candidate.kernel is not None:
-                    yield gram_of(candidate, self.points(candidate))
+                    yield candidate, gram_of(candidate, self.points(candidate))
+            self.kept.clear()  # the directions of so many sets
 
     @property
     def names(self):

@@ -231,9 +231,9 @@ def affine_hulls(bank, train, recipe, gaussian=False):
 
 def convex_hulls(bank, train, recipe):
     """{candidate: -distances} of the bounded convex hulls of all sets."""
-    distances = hulls.convex_hull_distances
-    names = [(("recipe", recipe), ("bound", bound)) for bound in BOUNDS]
-    return {
-        name: remembered(bank, name, distances, bound=dict(name)["bound"])
-        for name in names
-    }
+    candidates = {}
+    for bound in BOUNDS:
+        name = ("recipe", recipe), ("bound", bound)
+        distances = hulls.convex_hull_distances
+        candidates[name] = remembered(bank, name, distances, bound=bound)
+    return candidates

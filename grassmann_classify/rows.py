@@ -261,9 +261,8 @@ class Split:
             grams = self.bank.grams
             some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
-            K = mean_of(self.bank.grams_of(some))
-            self.bank.kept.clear()  # directions, which may be large
-            self.shared[linear] = inner, K, {}
+            grams = self.bank.grams_of(some)
+            self.shared[linear] = inner, mean_of(K for _, K in grams), {}
         return self.shared[linear]
 
 
@@ -366,11 +365,8 @@ def _candidates(method, split):
     if method.among == "each":
         some = ranking.summed(method.reads == "gram")
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
-    return {
-        tuple(candidate.point.items()): tuning.Gram(K)
-        for candidate in some
-        for K in bank.grams_of([candidate])
-    }, None
+    grams = dict(bank.grams_of(some))
+    return {tuple(c.point.items()): tuning.Gram(grams[c]) for c in some}, None
 
 
 def uncentred(bank):
@@ -437,7 +433,7 @@ class Sets:
         self.clips = {} if clips is None else clips
 
     def parts(self, train, tested):
-        """The estimator, the sets to learn from and those to be all_in_words."""
+        """The estimator, the sets to learn from and those that are tested."""
         parts = [
             self.sets[part]
             if isinstance(self.sets, np.ndarray)

@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 from grassmann_sc import files, shared
 
-__all__ = ["write_codes", "load_codes"]
+__all__ = ["write_codes", "load_codes", "each_part"]
 
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
@@ -132,14 +133,34 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
     """
     path = files.check_path(path)
     if os.path.isdir(path):
-        parts = [codes for _, codes, _ in _parts_until_a_gap(path)]
-        if not parts:
-            raise ValueError(
-                f"path must be a folder of codes, got none from row 0 on in {path}"
-            )
-        return scipy.sparse.vstack(parts, format="csr")
+        return scipy.sparse.vstack(
+            [codes for _, codes in each_part(path)], format="csr"
+        )
     with open(path, "rb"), files.refuse_damaged(path, "file of codes"):
         return np.lib.format.open_memmap(path, mode="r")
+
+
+def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
+    """(first row, CSR array) of each part of a folder of codes, until one is missing.
+
+    All parts together, as load_codes gives them, may not fit in memory. ValueError for a
+    folder without codes from row 0 on.
+
+    >>> import tempfile
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.large.codes import each_part, write_codes
+    >>> X = random_subspaces(5, 8, 2, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n = write_codes(folder, X, X[:3], 0.1, sparse_output=True)
+    ...     [(row, codes.shape) for row, codes in each_part(folder)]
+    [(0, (5, 3))]
+    """
+    path = files.check_path(path)
+    if 0 not in _rows_of_parts(path):
+        raise ValueError(
+            f"path must be a folder of codes, got none from row 0 on in {path}"
+        )
+    return ((row, codes) for row, codes, _ in _parts_until_a_gap(path))
 
 
 # ------------------------------------------------------------------------ stored arrays

@@ -257,13 +257,13 @@ def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkey
         )
         split = evaluation.split_of(bank, LABEL, None, *parts, Settings())
         for candidate in bank.grams:
-            (K,) = bank.grams_of([candidate])
+            ((_, K),) = bank.grams_of([candidate])
             np.testing.assert_allclose(
                 K, gram_of(candidate, bank.points(candidate)), atol=2e-6
             )
             split.ranking.accuracy[candidate] = 1.0
         _, K, _ = split.summed(linear=False)
-        grams = [K for c in bank.grams for K in bank.grams_of([c])]
+        grams = [gram for _, gram in bank.grams_of(bank.grams)]
         np.testing.assert_allclose(K, mean_of(grams), atol=2e-6)
     assert answers[0] == answers[1] and len(answers[0]) == 2
 

@@ -263,6 +263,19 @@ DRAW_MANY = {
 }
 
 
+def test_the_strongest_code_of_a_spot_is_shown():
+    """100,000 samples cannot each have a pixel; codes far apart all stay in sight."""
+    places = np.array([0, 1, 50_000, 99_999]), np.array([0, 0, 500, 999])
+    codes = scipy.sparse.csr_array(
+        (np.array([-2, 1e-3, 3, 4]), places), shape=(100_000, 1000)
+    )
+    shown = picture(plots.plot_codes(codes, np.zeros(100_000)))
+    assert shown.size < 10**6
+    assert sorted(shown[shown != 0]) == [-2, 3, 4]
+    assert shown[0, 0] == -2
+    assert shown[-1, -1] == 4
+
+
 @pytest.mark.parametrize("size", [(6.4, 4.8), (3, 3), (12, 2.5)])
 @pytest.mark.parametrize("draw", DRAW_MANY.values(), ids=DRAW_MANY)
 def test_many_long_class_names_do_not_overlap(draw, size):
