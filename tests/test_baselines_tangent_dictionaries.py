@@ -7,7 +7,7 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import intrinsic
@@ -92,6 +92,7 @@ def log_euclidean_cost(X, found, lam, atoms=None):
 )
 def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam, base):
     X, n_atoms, seed = drawn
+    assume(X.shape[1] > X.shape[2])  # else logarithms, and codes, are of rounding
     found = tangent.log_euclidean_dictionary(
         X, n_atoms, lam, base=base, n_iter=6, rng=seed
     )
