@@ -242,17 +242,9 @@ class SetsTransformer(Transformer, Estimator):
         return made
 
     def _made_of(self, X):
-        """A list of rows_of each set; the errors name the set."""
-        shared.check_sequence(X, "X", "sets of frames")
-        rows = []
-        for i, image_set in enumerate(X):
-            try:
-                rows.append(self.rows_of(image_set))
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"X[{i}]: {error}") from None
-        if not rows:
-            raise ValueError("X must hold at least one set of frames, got none")
-        return rows
+        """A list of rows_of each set."""
+        shared.check_sequence(X, "X", "sets of frames", "set of frames")
+        return make_each(self.rows_of, X)
 
 
 @dataclass(eq=False, repr=False)
@@ -1209,6 +1201,17 @@ class VideoSubspaces(SetsTransformer):
 
 
 # ---------------------------------------------------------------- what estimators share
+
+
+def make_each(make, X, rule=""):
+    """make(x) of each x of X; errors say which one breaks the rule."""
+    made = []
+    for i, x in enumerate(X):
+        try:
+            made.append(make(x))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X[{i}]{rule}: {error}") from None
+    return made
 
 
 def break_ties(scores, winners):

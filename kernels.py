@@ -296,9 +296,7 @@ def median_gamma(sets: shared.Sets) -> float:
     >>> kernels.median_gamma([[[0.0], [2.0]]])
     0.25
     """
-    sets = _Sets(sets, "sets")
-    if sets.total == 0:
-        raise ValueError("sets must hold at least one frame, got none")
+    sets = _Sets(sets, "sets", "frame")
     few = np.unique(np.linspace(0, sets.total - 1, FEW_FRAMES).astype(int))
     frames = np.concatenate([sets.rows(i, i + 1) for i in few])
     square = _squared_distances(frames)
@@ -350,9 +348,9 @@ class _Sets:
     Set i holds frames starts[i]..starts[i + 1] - 1.
     """
 
-    def __init__(self, sets, name):
+    def __init__(self, sets, name, needed=None):
         self.name = name
-        self.frames = shared.check_sets(sets, name)
+        self.frames = shared.check_sets(sets, name, needed)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
             shared.float_type(*self.frames) if self.frames else np.float64
@@ -810,9 +808,9 @@ def kgsc(
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    problem = _CodingProblem(sets, atom_sets, kernel, p)
+    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
     code = core.sparse_coding(
-        problem.shape,
+        (len(X), len(D)),
         lam,
         lam_scale,
         positive,
@@ -822,7 +820,7 @@ def kgsc(
         return_info,
         sparse_output,
     )
-    return code(*problem.grams(), p)
+    return code(*_grams_of_problem(X, D, kernel, p), p)
 
 
 def kglc(
@@ -848,11 +846,10 @@ def kglc(
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    problem = _CodingProblem(sets, atom_sets, kernel, p)
-    code = core.local_coding(
-        problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output
-    )
-    return code(*problem.grams(), p)
+    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
+    dtype = np.result_type(X.dtype, D.dtype)
+    code = core.local_coding(len(D), dtype, n_neighbors, reg, sparse_output)
+    return code(*_grams_of_problem(X, D, kernel, p), p)
 
 
 def classify(
@@ -886,11 +883,11 @@ def classify(
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    problem = _CodingProblem(sets, atom_sets, kernel, p)
-    labelled = core.check_labels(labels, problem.shape[1])
+    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
+    labelled = core.check_labels(labels, len(D))
     code = core.make_coding(
-        problem.shape,
-        problem.dtype,
+        (len(X), len(D)),
+        np.result_type(X.dtype, D.dtype),
         lam,
         n_neighbors,
         lam_scale=lam_scale,
@@ -900,42 +897,35 @@ def classify(
         max_iter=max_iter,
     )
     return_info = core.check_flag(return_info, "return_info")
-    return core.classify_by_codes(*problem.grams(), p, labelled, code, return_info)
+    grams = _grams_of_problem(X, D, kernel, p)
+    return core.classify_by_codes(*grams, p, labelled, code, return_info)
 
 
-class _CodingProblem:
-    """Checked sets to be coded over others.
+def _check_problem(sets, atom_sets, kernel, p):
+    """Sets X to be coded over D, the kernel and p: all checked, nothing computed."""
+    p = core.check_integer(p, "p", 1)
+    shared.warn_of_bases(sets)
+    shared.warn_of_bases(atom_sets)
+    X = _Sets(sets, "sets")
+    D = _Sets(atom_sets, "atom_sets", "set of frames")
+    kernel = kernel_named(kernel, D.frames)
+    if len(X) and X.d != D.d:
+        raise ValueError(
+            f"sets and atom_sets must have the same d, got {X.d} and {D.d}"
+        )
+    return X, D, kernel, p
 
-    Options are checked by its shape (n, N) and dtype before its Gram matrices are
-    computed.
-    """
 
-    def __init__(self, sets, atom_sets, kernel, p):
-        self.p = core.check_integer(p, "p", 1)
-        shared.warn_of_bases(sets)
-        shared.warn_of_bases(atom_sets)
-        self.X = X = _Sets(sets, "sets")
-        self.D = D = _Sets(atom_sets, "atom_sets")
-        if len(D) == 0:
-            raise ValueError("atom_sets must hold at least one set of frames, got none")
-        self.kernel = kernel_named(kernel, D.frames)
-        if len(X) and X.d != D.d:
-            raise ValueError(
-                f"sets and atom_sets must have the same d, got {X.d} and {D.d}"
-            )
-        self.shape = len(X), len(D)
-        self.dtype = np.result_type(X.dtype, D.dtype)
-
-    def grams(self) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
-        atoms, tied_atoms = _bases_of_sets(self.D, self.kernel, self.p)
-        queries, tied = _bases_of_sets(self.X, self.kernel, self.p)
-        core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
-        atoms = np.concatenate(atoms)
-        queries = np.concatenate(queries) if queries else np.empty((0, self.p))
-        K_dd = _gram_of_sets(self.kernel, self.D, atoms, self.D, atoms)
-        K_xd = _gram_of_sets(self.kernel, self.X, queries, self.D, atoms)
-        return K_dd.astype(self.dtype, copy=False), K_xd.astype(self.dtype, copy=False)
+def _grams_of_problem(X, D, kernel, p):
+    """Kernel Gram matrices (N, N) and (n, N) of atoms D, and of sets X with them."""
+    atoms, tied_atoms = _bases_of_sets(D, kernel, p)
+    queries, tied = _bases_of_sets(X, kernel, p)
+    core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
+    atoms = np.concatenate(atoms)
+    queries = np.concatenate(queries) if queries else np.empty((0, p))
+    K_dd = _gram_of_sets(kernel, D, atoms, D, atoms)
+    K_xd = _gram_of_sets(kernel, X, queries, D, atoms)
+    return K_dd.astype(np.result_type(K_dd, K_xd), copy=False), K_xd
 
 
 # -------------------------------------------------------------------------- coordinates
@@ -982,10 +972,8 @@ class Lift:
         these sets.
         """
         shared.warn_of_bases(sets)
-        sets = _Sets(sets, "sets")
+        sets = _Sets(sets, "sets", "frame")
         p = core.check_integer(self.p, "p", 1)
-        if sets.total == 0:
-            raise ValueError("sets must hold at least one frame, got none")
         kernel = kernel_named(self.kernel, sets.frames)
         n = sets.total if self.n_landmarks is None else self.n_landmarks
         n = min(sets.total, core.check_integer(n, "n_landmarks", 1))

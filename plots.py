@@ -438,8 +438,10 @@ def plot_timeline(
     >>> answers = [("day.csv", 0, 40, "walk"), ("day.csv", 40, 65, None)]
     >>> ax = plots.plot_timeline(answers, [("day.csv", 0, 42, "walk")])
     """
+    parts = "tuples (recording, start, end, label)"
+    shared.check_sequence(stretches, "stretches", parts, "stretch")
+    shared.check_sequence(truth, "truth", parts)
     for rows, name in ((stretches, "stretches"), (truth, "truth")):
-        shared.check_sequence(rows, name, "tuples (recording, start, end, label)")
         for i, row in enumerate(rows):
             if not isinstance(row, (tuple, list)) or len(row) != 4:
                 raise ValueError(
@@ -447,8 +449,6 @@ def plot_timeline(
                 )
             core.real_array(row[1:3], f"{name}[{i}], start and end")
     recordings = dict.fromkeys(str(recording) for recording, *_ in stretches)
-    if not recordings:
-        raise ValueError("stretches must hold at least one, got none")
     if not isinstance(unlike, (str, type(None))):
         raise TypeError(f"unlike must be a label or None, got {unlike!r:.60}")
     place = {name: k for k, name in enumerate(recordings)}

@@ -71,22 +71,29 @@ def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarra
     return rows.reshape(np.shape(clip))
 
 
-def check_sequence(values: Any, name: str, of: str) -> None:
-    """TypeError unless the values are a sequence; of: what of."""
+def check_sequence(values: Any, name: str, of: str, needed: str | None = None) -> None:
+    """TypeError unless the values are a sequence; of: what of.
+
+    needed: what ValueError says if there is none.
+    """
     listed = np.iterable(values) and hasattr(values, "__len__")
     if not listed or isinstance(values, (str, bytes, dict, set)):
         raise TypeError(
             f"{name} must be a sequence of {of}, got {type(values).__name__}"
         )
+    if needed and len(values) == 0:
+        raise ValueError(f"{name} must hold at least one {needed}, got none")
 
 
-def check_sets(sets: Sets, name: str, least: int = 0) -> list[np.ndarray]:
-    """Sets of frames as rows (n_i, d) of one d, entries at most LARGEST_PIXEL."""
-    check_sequence(sets, name, "arrays of frames")
-    checked = list(each_set(sets, name, LARGEST_PIXEL))
-    if len(checked) < least:
-        raise ValueError(f"{name} must hold at least one set of frames, got none")
-    return checked
+def check_sets(
+    sets: Sets, name: str, needed: str | None = "set of frames"
+) -> list[np.ndarray]:
+    """Sets of frames as rows (n_i, d) of one d, entries at most LARGEST_PIXEL.
+
+    needed: as in check_sequence.
+    """
+    check_sequence(sets, name, "arrays of frames", needed)
+    return list(each_set(sets, name, LARGEST_PIXEL))
 
 
 def each_set(sets, name, at_most=np.inf):
@@ -301,12 +308,12 @@ def import_extra(module, who, package):
         ) from error
 
 
-def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:
-    """The values as so many integers >= 1; form: what to ask for."""
+def check_integers(values: Any, name: str, count: int | None, form: str) -> list[int]:
+    """The values as so many integers >= 1, None for any; form: what to ask for."""
     if not np.iterable(values) or isinstance(values, (str, bytes)):
         raise TypeError(f"{name} must be {form}, got {values!r}")
     listed = list(values)
-    if len(listed) != count:
+    if count not in (None, len(listed)):
         raise ValueError(f"{name} must be {form}, got {values!r}")
     return [core.check_integer(value, name, 1) for value in listed]
 

@@ -539,9 +539,7 @@ def check_systems(systems, name):
 
     All pairs have one s and one d.
     """
-    shared.check_sequence(systems, name, "pairs (A, C)")
-    if len(systems) == 0:
-        raise ValueError(f"{name} must hold at least one system, got none")
+    shared.check_sequence(systems, name, "pairs (A, C)", "system")
     checked = []
     for i, pair in enumerate(systems):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

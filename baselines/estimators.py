@@ -366,7 +366,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
             shared.warn_of_bases(X)
         else:
             check_is_fitted(self)
-        checked = hulls.check_sets(X, "X")
+        checked = shared.check_sets(X, "X")
         self.check_d(checked[0].shape[1], fit)
         return [*map(self.own, checked)] if fit else checked
 
@@ -926,24 +926,13 @@ def systems_of(X, n_states, stabilize=True, center=False):
     A float32 A that is scaled back to just below radius 1 may have radius 1.
     """
     n_states = core.check_integer(n_states, "n_states", 1)
-    return for_each(
-        X,
+    return estimators.make_each(
         lambda clip: subspaces.arma(
             np.asarray(clip, np.float64), n_states, stabilize=stabilize, center=center
         ),
-        f"allows no model of n_states = {n_states}",
+        X,
+        f" allows no model of n_states = {n_states}",
     )
-
-
-def for_each(X, make, rule):
-    """make(clip) of each clip; a ValueError says which one breaks the rule."""
-    made = []
-    for i, clip in enumerate(X):
-        try:
-            made.append(make(clip))
-        except ValueError as error:
-            raise ValueError(f"X[{i}] {rule}: {error}") from None
-    return made
 
 
 Recovered = namedtuple("Recovered", "systems residuals")
@@ -1021,12 +1010,12 @@ class CSLDS(ByRule):
             )
             return recovery.A, recovery.C, recovery.residual
 
-        recoveries = for_each(
-            X,
+        recoveries = estimators.make_each(
             lambda clip: self.once(
                 (self.n_states, self.measured_), partial(recovered, clip), [clip], True
             ),
-            "cannot be recovered",
+            X,
+            " cannot be recovered",
         )
         residuals = np.array([residual for _, _, residual in recoveries])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)

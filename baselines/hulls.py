@@ -102,7 +102,7 @@ def affine_hulls(sets, rules, kernel):
     )
     return Hulls(
         np.concatenate(hulls) if kernel is None else list(hulls),
-        _starts_of([len(hull) for hull in hulls]),
+        np.cumsum([0, *map(len, hulls)]),
         np.concatenate(own),
         frames,
         [len(side) for side in frames or hulls],
@@ -118,11 +118,9 @@ def affine_distances(rows, columns, kernel):
     """
     distances = np.zeros((len(rows.rounding), len(columns.rounding)))
     for i, j in _tiles_of_sets(rows, columns):
-        vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
+        vectors = np.empty((0, 0)), np.empty((0, 0))
         if kernel is None:
-            vectors = read_only(
-                rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)]
-            )
+            vectors = rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)]
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
@@ -155,11 +153,8 @@ def _span(starts, part):
 def _side(hulls, part):
     """starts, own and rounding of consecutive hulls."""
     starts = hulls.starts[part.start : part.stop + 1]
-    return read_only(
-        starts - starts[0],
-        hulls.own[_span(hulls.starts, part)],
-        hulls.rounding[part],
-    )
+    own = hulls.own[_span(hulls.starts, part)]
+    return starts - starts[0], own, hulls.rounding[part]
 
 
 def _hull_of(frames, i, rules, kernel):
@@ -411,7 +406,7 @@ def convex_hulls(sets, bound, kernel):
         centres = np.empty((len(sets), 0))
     return Polytopes(
         np.ascontiguousarray(np.concatenate(frames)),  # whatever the order of the sets
-        _starts_of(lengths),
+        np.cumsum([0, *lengths]),
         np.array(centres),
         lengths,
         _rounding_of(sets, kernel),
@@ -491,7 +486,7 @@ def _polytope_side(hulls, part, frames, kernel, by_grams):
         for rows in map(slice, starts, starts[1:]):
             own = frames[rows]
             grams[rows, : len(own)] = _inner_products(own, own, kernel)
-    return read_only(
+    return (
         starts,
         grams,
         frames if kernel is None else np.empty((len(frames), 0)),
@@ -510,18 +505,13 @@ def _inner_products(A, B, kernel):
 # ------------------------------------------------------------------------------- checks
 
 
-def check_sets(sets, name):
-    """A list of at least one real, finite array (n_i, d); all have one d."""
-    return shared.check_sets(sets, name, least=1)
-
-
 def _check_pair_of_sets(sets, sets2):
     """A list of the checked sets, and of sets2 unless they are None."""
     shared.warn_of_bases(sets)
-    X = check_sets(sets, "sets")
+    X = shared.check_sets(sets, "sets")
     if sets2 is None:
         return [X]
-    Y = check_sets(sets2, "sets2")
+    Y = shared.check_sets(sets2, "sets2")
     core.same_dimension(X[0].T, Y[0].T, ("sets", "sets2"))
     return [X, Y]
 
@@ -570,10 +560,6 @@ def _rounding_of(sets, kernel):
     return EPS * math.sqrt(sets[0].shape[1]) * np.array([*map(core.max_abs, sets)])
 
 
-def _starts_of(lengths):
-    return np.concatenate([[0], np.cumsum(lengths)])
-
-
 def _frames_of_kernel(sets):
     """The sets in float64, none too large for its kernel matrix."""
     for i, rows in enumerate(sets):
@@ -608,18 +594,6 @@ def _tiles_of_sets(rows, columns):
 # whose vertices are differences of vertices: of frames from a centre of their own, plus
 # the offset of the centres. Source: Wolfe, "Finding the nearest point in a polytope",
 # Mathematical Programming 1976.
-
-
-def read_only(*arrays):
-    """Views that nobody writes to.
-
-    Jitted functions see the same type as of arrays mapped from a file, and are compiled
-    once for both.
-    """
-    views = tuple(array.view() for array in arrays)
-    for view in views:
-        view.flags.writeable = False
-    return views
 
 
 # Two polytopes: inner products of their frames, or none; frames A and B; the offset of

@@ -423,9 +423,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def check_clips(clips, name):
     """Clips as a list of at least one real, finite array (n_frames, height, width)."""
-    shared.check_sequence(clips, name, "clips")
-    if len(clips) == 0:
-        raise ValueError(f"{name} must hold at least one clip, got none")
+    shared.check_sequence(clips, name, "clips", "clip")
     return [
         shared.check_clip(clip, f"{name}[{i}]", shared.LARGEST_PIXEL)
         for i, clip in enumerate(clips)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.ndimage import uniform_filter1d
+from scipy.ndimage import uniform_filter
 
 import grassmann_sc as core
 from grassmann_sc import shared
@@ -104,9 +104,7 @@ def exponent_ranges(clips: shared.Sets, *, radii: Sequence[int] = RADII) -> np.n
            [2., 2.]])
     """
     radii = check_ascending(radii, "radii")
-    shared.check_sequence(clips, "clips", "clips")
-    if len(clips) == 0:
-        raise ValueError("clips must hold at least one clip, got none")
+    shared.check_sequence(clips, "clips", "clips", "clip")
     return ranges_of_spans(
         [exponent_spans(clip, f"clips[{i}]", radii) for i, clip in enumerate(clips)]
     )
@@ -186,10 +184,8 @@ def fractal_exponents(measure, part=0, radii=RADII):
     total = measure / max(measure.max(), 1e-300)
     alpha = 0.0
     for r, weight, log in zip(radii, weights, logs):
-        mean = total
-        for axis in axes:
-            mean = uniform_filter1d(mean, 2 * r + 1, axis)
-        mean = mean[inside]
+        sides = [2 * r + 1 if axis in axes else 1 for axis in range(3)]
+        mean = uniform_filter(total, sides)[inside]
         if r == min(radii):  # what rounding leaves of zeros is no measure
             mean = np.where(mean > 1e-14, mean, np.nan)
         alpha = alpha + weight * (np.log(np.maximum(mean, 1e-300)) + len(axes) * log)
@@ -236,32 +232,23 @@ def box_dimensions(levels, n_levels, sides, sliced=False):
     bits = np.zeros(levels.shape, np.int64)
     leveled = (levels >= 0) & (levels < n_levels)
     bits[leveled] = np.int64(1) << levels[leveled].astype(np.int64)
-    counts = np.stack(
-        [_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides]
-    )
+    counts = np.stack([_count_boxes(bits, s, sliced, n_levels) for s in sides])
     logs = np.log(sides)
     weights = (logs.mean() - logs) / np.square(logs - logs.mean()).sum()
     return np.tensordot(weights, np.log(np.maximum(counts, 1)), 1) + 0.0
 
 
-@core.jit
-def _count_boxes(bits, depth, side, sliced, n_levels):
-    """How many boxes of depth x side x side hold a voxel of each level.
+def _count_boxes(bits, side, sliced, n_levels):
+    """How many boxes, or squares of slices, hold a voxel of each level.
 
     The result is (n_slices or 1, n_levels).
     """
-    n, m, q = bits.shape
-    boxes = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
-    for i in range(n):
-        for j in range(m):
-            for k in range(q):
-                boxes[i // depth, j // side, k // side] |= bits[i, j, k]
-    counts = np.zeros((n if sliced else 1, n_levels))
-    for i in range(len(boxes)):
-        for here in boxes[i].flat:
-            for level in range(n_levels):
-                counts[i if sliced else 0, level] += (here >> level) & 1
-    return counts
+    for axis in range(1 if sliced else 0, 3):
+        starts = np.arange(0, bits.shape[axis], side)
+        bits = np.bitwise_or.reduceat(bits, starts, axis)
+    bits = bits.reshape(len(bits) if sliced else 1, -1)
+    counts = [(bits >> level & 1).sum(axis=1) for level in range(n_levels)]
+    return np.stack(counts, axis=1)
 
 
 # ------------------------------------------------------------- learned sum of distances
@@ -327,16 +314,15 @@ def distance_weights(
         w = w * min(1.0, 1 / max(np.sqrt(lam) * np.linalg.norm(w), 1e-300))
         mean = mean + (w - mean) * 2 / (t + 1)
         if t % look == 0 or t == n_iter:
-            values = [hinge_objective(weights, margins, lam) for weights in (w, mean)]
+            values = [
+                lam / 2 * weights @ weights
+                + np.maximum(1 - margins @ weights, 0).mean()
+                for weights in (w, mean)
+            ]
             if min(values) < lowest[-1]:
                 best = w if values[0] < values[1] else mean
             lowest.append(min(lowest[-1], *values))
     return DistanceWeights(best, np.array(lowest))
-
-
-def hinge_objective(w, margins, lam):
-    """lam / 2 ||w||^2 + mean max(0, 1 - w^T margin) of margins (n, m)."""
-    return lam / 2 * w @ w + np.maximum(1 - margins @ w, 0).mean()
 
 
 def triplet_margins(distances, index, rng):
@@ -373,16 +359,11 @@ def triplet_margins(distances, index, rng):
 
 def check_ascending(values, name):
     """The values as an ascending tuple of at least two integers >= 1."""
-    if not np.iterable(values) or isinstance(values, (str, bytes)):
-        raise TypeError(
-            f"{name} must be two integers or more, ascending, got {values!r}"
-        )
-    values = tuple(core.check_integer(value, name, 1) for value in values)
-    if len(values) < 2 or sorted(set(values)) != list(values):
-        raise ValueError(
-            f"{name} must be two integers or more, ascending, got {values}"
-        )
-    return values
+    form = "two integers or more, ascending"
+    listed = shared.check_integers(values, name, None, form)
+    if len(listed) < 2 or sorted(set(listed)) != listed:
+        raise ValueError(f"{name} must be {form}, got {values}")
+    return tuple(listed)
 
 
 def check_texture(clip, name, radii):

@@ -610,7 +610,7 @@ def test_a_timeline_has_a_bar_a_recording_the_truth_above_and_hatches_what_is_un
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == ["a", "b", "odd"]
     assert {text.get_text() for text in ax.get_yticklabels()} == {"r", "s", "truth"}
-    with pytest.raises(ValueError, match="stretches must hold at least one, got none"):
+    with pytest.raises(ValueError, match="stretches must hold at least one stretch, got none"):
         plots.plot_timeline([])
 
 
