@@ -19,7 +19,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
@@ -187,7 +186,7 @@ def plot_angles_pair(
         ylim=(0, 97),
         yticks=range(0, 91, 15),
     )
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     return ax
 
 
@@ -212,7 +211,7 @@ def plot_gram(
 
 def plot_confusion(
     truth: core.Labels,
-    predicted: core.Labels | None = None,
+    predicted: core.Labels,
     *,
     n_splits: int = 1,
     ax: plt.Axes | None = None,
@@ -222,13 +221,10 @@ def plot_confusion(
     Counts are shaded by their share of the row.
 
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row
-    and a column, in sorted order. Or a matrix (C, C) of counts, as sklearn's
-    confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
-    n_splits: how many splits the counts sum, which the axis says where they are
-    several.
+    and a column, in sorted order. n_splits: how many splits the counts sum, which the
+    axis says where they are several.
 
-    ValueError for labels of two lengths, none, or a matrix that holds no counts;
-    TypeError for what is no sequence.
+    ValueError for labels of two lengths, or none; TypeError for what is no sequence.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_confusion(["ape", "ape", "bee"], ["ape", "bee", "bee"])
@@ -314,8 +310,10 @@ def plot_sheet(
     spare = 1.1 + 0.25 * note.count("\n") if note else 0.8  # for title and note
     ax = _axes(ax, max(4.2, 1.4 * right + 0.2), 1.4 * top + spare)
     for image, words, x, y in placed:
-        lines = [_cut(line, 14 * width) for line in words.split("\n")]
-        _draw_image(ax, image, x, y, lines, "black", width)
+        w, h = np.divide(_image_size(image, width), 2)
+        ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
+        text = "\n".join(_cut(line, 14 * width) for line in words.split("\n"))
+        ax.text(x, y + h + 0.05, text, ha="center", va="top", fontsize=FONT - 1)
     ax.set(xlim=(-0.02, right), ylim=(top, -0.05), xlabel=note, **NO_AXES)
     return ax
 
@@ -343,21 +341,6 @@ def _image_size(image, width):
     h, w = image.shape
     scale = min(width / w, 1 / h) / 1.1
     return w * scale, h * scale
-
-
-def _draw_image(ax, image, x, y, lines, color, width=1.0):
-    """An image of a sheet about the point (x, y), and the lines under it."""
-    w, h = np.divide(_image_size(image, width), 2)
-    ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
-    ax.text(
-        x,
-        y + h + 0.05,
-        "\n".join(lines),
-        ha="center",
-        va="top",
-        fontsize=FONT - 1,
-        color=color,
-    )
 
 
 def plot_map(
@@ -540,7 +523,7 @@ def plot_codes(
         xlabel="atom" if atom_labels is None else "atoms by class",
         ylabel="samples by class",
     )
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     _mark_classes(ax, "y", classes, edges, GREY)
     if atom_labels is not None:
         _mark_classes(ax, "x", atom_classes, atom_edges, GREY)
@@ -594,7 +577,7 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
         label="after the atom update",
     )
     ax.set(xlabel="iteration", ylabel="cost, summed over the samples")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     ax.legend(frameon=False)
     return ax
 
@@ -612,21 +595,7 @@ def _apart(places, least):
 
 
 def _counts(truth, predicted):
-    """(counts (C, C), classes) of labels, or of a matrix of counts and names."""
-    table = getattr(truth, "ndim", None) == 2  # of labels a list may hold pairs
-    if table or isinstance(truth, list) and truth and isinstance(truth[0], list):
-        counts = shared.shaped_array(
-            truth, "truth", ("C", "C"), " of counts, or be n classes"
-        )
-        if (counts < 0).any() or (counts % 1).any():
-            raise ValueError(
-                "truth must be a matrix of counts, which are integers >= 0: confusion "
-                "before any division"
-            )
-        names = range(len(counts)) if predicted is None else predicted
-        return counts.astype(int), _check_names(
-            names, len(counts), "predicted, the names of a matrix,"
-        )
+    """(counts (C, C), classes) of labels."""
     truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
     if not truth:
@@ -708,8 +677,7 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
     ax.figure.colorbar(image, ax=ax, label=meaning, extend=extend)
     name = "subspace" if labels is None else "subspaces by class"
     ax.set(xlabel=name, ylabel=name)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(integer=True)
     for axis in "" if labels is None else "xy":
         _mark_classes(ax, axis, classes, edges, "white")
     return ax

@@ -545,10 +545,9 @@ def _clipped(H, bound):
 def _update_tangents(H, tangents, codes, bound):
     """Each tangent vector (N, d, p) in turn at its best for fixed codes; see above."""
     N, d, p = tangents.shape
-    y = codes.astype(np.float64)
     flat = tangents.reshape(N, d * p).copy()
-    G = y.T @ y
-    B = y.T @ H
+    G = codes.T @ codes
+    B = codes.T @ H
     for r in range(N):
         if G[r, r] > 0:
             best = flat[r] + (B[r] - G[r] @ flat) / G[r, r]

@@ -326,22 +326,11 @@ def test_confusion_counts_and_shades_by_class():
     assert not plots.plot_confusion(range(400), range(400)).texts  # not legible
 
 
-def test_a_confusion_matrix_that_is_there_is_drawn_as_it_is():
-    classes = ["a", "b", "c"]
-    from_labels = plots.plot_confusion(
-        ["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"]
-    )
-    counts = [[0, 1, 0], [1, 2, 1], [0, 0, 0]]
-    for table in (counts, np.array(counts), np.array(counts, float)):
-        ax = plots.plot_confusion(table, classes, n_splits=3)
-        assert [t.get_text() for t in ax.texts] == [
-            t.get_text() for t in from_labels.texts
-        ]
-        assert np.array_equal(picture(ax), picture(from_labels))
-        assert names(ax.xaxis) == names(ax.yaxis) == classes
-        assert ax.get_xlabel() == "predicted class (3 splits summed)"
-    pairs = [("a", 1), ("b", 2)]  # labels that are tuples
-    assert len(plots.plot_confusion(pairs, pairs).texts) == 2
+def test_confusion_says_how_many_splits_are_summed_and_takes_tuples_as_labels():
+    pairs = [("a", 1), ("b", 2)]
+    ax = plots.plot_confusion(pairs, pairs, n_splits=3)
+    assert len(ax.texts) == 2
+    assert ax.get_xlabel() == "predicted class (3 splits summed)"
 
 
 @pytest.mark.parametrize("p", [1, 3])
@@ -457,18 +446,6 @@ WRONG = [
     ),
     (lambda: plots.plot_confusion([1], [1, 2]), "predicted must hold 1 entries, got 2"),
     (
-        lambda: plots.plot_confusion(np.eye(2), ["a"]),
-        "the names of a matrix, must hold 2 entries",
-    ),
-    (
-        lambda: plots.plot_confusion(np.ones((2, 1)), [1, 2]),
-        r"truth must have shape \(C, C\) of counts, or be n classes, got \(2, 1\)",
-    ),
-    (
-        lambda: plots.plot_confusion(np.eye(2) / 2, "ab"),
-        "truth must be a matrix of counts",
-    ),
-    (
         lambda: plots.plot_sheet([[], [None]]),
         "rows must hold at least one image, got none",
     ),
@@ -541,7 +518,7 @@ WRONG_TYPES = [
         "D must hold real numbers, got dtype complex128",
     ),
     (
-        lambda: plots.plot_confusion([1]),
+        lambda: plots.plot_confusion([1], None),
         "predicted must be a sequence of labels, got None",
     ),
     (lambda: plots.plot_atoms(X, 20), "image_shape must be two integers .*, got 20"),
@@ -610,7 +587,9 @@ def test_a_timeline_has_a_bar_a_recording_the_truth_above_and_hatches_what_is_un
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == ["a", "b", "odd"]
     assert {text.get_text() for text in ax.get_yticklabels()} == {"r", "s", "truth"}
-    with pytest.raises(ValueError, match="stretches must hold at least one stretch, got none"):
+    with pytest.raises(
+        ValueError, match="stretches must hold at least one stretch, got none"
+    ):
         plots.plot_timeline([])
 
 
