@@ -808,7 +808,7 @@ def kgsc(
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
+    X, D, kernel, p = _coding_problem(sets, atom_sets, kernel, p)
     code = core.sparse_coding(
         (len(X), len(D)),
         lam,
@@ -820,7 +820,7 @@ def kgsc(
         return_info,
         sparse_output,
     )
-    return code(*_grams_of_problem(X, D, kernel, p), p)
+    return code(*_grams_of_coding(X, D, kernel, p), p)
 
 
 def kglc(
@@ -846,10 +846,10 @@ def kglc(
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
+    X, D, kernel, p = _coding_problem(sets, atom_sets, kernel, p)
     dtype = np.result_type(X.dtype, D.dtype)
     code = core.local_coding(len(D), dtype, n_neighbors, reg, sparse_output)
-    return code(*_grams_of_problem(X, D, kernel, p), p)
+    return code(*_grams_of_coding(X, D, kernel, p), p)
 
 
 def classify(
@@ -883,7 +883,7 @@ def classify(
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    X, D, kernel, p = _check_problem(sets, atom_sets, kernel, p)
+    X, D, kernel, p = _coding_problem(sets, atom_sets, kernel, p)
     labelled = core.check_labels(labels, len(D))
     code = core.make_coding(
         (len(X), len(D)),
@@ -897,11 +897,11 @@ def classify(
         max_iter=max_iter,
     )
     return_info = core.check_flag(return_info, "return_info")
-    grams = _grams_of_problem(X, D, kernel, p)
+    grams = _grams_of_coding(X, D, kernel, p)
     return core.classify_by_codes(*grams, p, labelled, code, return_info)
 
 
-def _check_problem(sets, atom_sets, kernel, p):
+def _coding_problem(sets, atom_sets, kernel, p):
     """Sets X to be coded over D, the kernel and p: all checked, nothing computed."""
     p = core.check_integer(p, "p", 1)
     shared.warn_of_bases(sets)
@@ -916,7 +916,7 @@ def _check_problem(sets, atom_sets, kernel, p):
     return X, D, kernel, p
 
 
-def _grams_of_problem(X, D, kernel, p):
+def _grams_of_coding(X, D, kernel, p):
     """Kernel Gram matrices (N, N) and (n, N) of atoms D, and of sets X with them."""
     atoms, tied_atoms = _bases_of_sets(D, kernel, p)
     queries, tied = _bases_of_sets(X, kernel, p)

@@ -8,6 +8,7 @@ matplotlib's settings. The colours suit colour-blind readers.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import textwrap
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def plot_atoms(
             f"image_shape must have height * width = d = {d}, got {image_shape}"
         )
     k = min(p, 3)
-    labels = _check_names(range(N) if labels is None else labels, N, "labels")
+    labels = range(N) if labels is None else labels
+    core.check_labels(labels, N)
     vectors = D[:, :, :k].transpose(0, 2, 1)  # (N, k, d)
     at = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
     largest = np.take_along_axis(vectors, at, axis=2)
@@ -168,7 +170,8 @@ def plot_angles_pair(
     >>> [float(bar.get_height()) for bar in ax.patches]
     [0.0, 90.0]
     """
-    first, second = _check_names(names, 2, "names")
+    core.check_labels(names, 2, "names", "subspaces")
+    first, second = names
     X = shared.shaped_array(X, "X", ("d", "p"))
     Y = shared.shaped_array(Y, "Y", ("d", "q"))
     angles = np.degrees(core.principal_angles(X, Y))
@@ -501,7 +504,7 @@ def plot_codes(
     n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
     atom_order, atom_classes, atom_edges = _by_class(
-        np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels"
+        np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels", "atoms"
     )
     ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
@@ -596,13 +599,13 @@ def _apart(places, least):
 
 def _counts(truth, predicted):
     """(counts (C, C), classes) of labels."""
-    truth = _check_names(truth, None, "truth")
-    predicted = _check_names(predicted, len(truth), "predicted")
-    if not truth:
-        raise ValueError("truth must hold at least one class, got none")
-    order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
+    shared.check_sequence(truth, "truth", "labels", "class")
+    n = len(truth)
+    core.check_labels(truth, n, "truth", "sets")
+    core.check_labels(predicted, n, "predicted", "sets")
+    order, classes, edges = _by_class([*truth, *predicted], 2 * n, "truth")
     index = np.repeat(np.arange(len(classes)), np.diff(edges))[order.argsort()]
-    pairs = index[: len(truth)] * len(classes) + index[len(truth) :]
+    pairs = index[:n] * len(classes) + index[n:]
     return np.bincount(pairs, minlength=len(classes) ** 2).reshape(
         -1, len(classes)
     ), classes
@@ -711,24 +714,20 @@ def _mark_classes(ax, axis, classes, edges, color):
     )
 
 
-def _by_class(labels, n, name):
+def _by_class(labels, n, name, owners="sets"):
     """The order that sorts n items by class, the classes, and their limits.
 
     A class begins and the last ends at limits (n_classes + 1,).
     """
-    labels = _check_names(labels, n, name)
-    try:
-        classes = list(dict.fromkeys(labels))
-    except TypeError as error:
-        raise TypeError(f"{name} must be hashable, got {error}") from None
-    try:
-        classes = sorted(classes, key=shared.natural_order)
-    except TypeError:  # classes of several types stay in order of appearance
-        pass
-    number = {label: i for i, label in enumerate(classes)}
-    index = np.array([number[label] for label in labels])
+    classes, index = core.check_labels(labels, n, name, owners)
+    keys = [shared.natural_order(label) for label in classes.tolist()]
+    natural = range(len(keys))
+    with contextlib.suppress(TypeError):  # classes of several types stay as they are
+        natural = sorted(natural, key=keys.__getitem__)
+    index = np.argsort(natural)[index]
     order = index.argsort(kind="stable")
-    return order, classes, np.searchsorted(index[order], np.arange(len(classes) + 1))
+    limits = np.searchsorted(index[order], np.arange(len(keys) + 1))
+    return order, classes[[*natural]].tolist(), limits
 
 
 def _cut(text, width):
@@ -760,16 +759,3 @@ def _size_in_points(ax):
     ax.apply_aspect()
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
-
-
-def _check_names(names, n, name):
-    if (
-        not np.iterable(names)
-        or isinstance(names, (str, bytes))
-        or np.ma.is_masked(names)
-    ):
-        raise TypeError(f"{name} must be a sequence of labels, got {names!r}")
-    names = list(names)
-    if n is not None and len(names) != n:
-        raise ValueError(f"{name} must hold {n} entries, got {len(names)}")
-    return names

@@ -427,24 +427,27 @@ def test_map_tells_many_classes_apart():
     assert plots.plot_map([[2.0]]).get_legend() is None
 
 
-NAMES_OF_12 = "labels must hold 12 entries, got "
+NAMES_OF_12 = "labels must have length 12, one for each of the .*, got "
 WRONG = [
     (
         lambda: plots.plot_gram(np.ones((2, 3))),
         r"K must be a square matrix .*, got shape \(2, 3\)",
     ),
-    (lambda: plots.plot_gram(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
+    (lambda: plots.plot_gram(np.eye(3), [1]), "labels must have length 3, .*, got 1"),
     (
         lambda: plots.plot_map(np.triu(np.ones((2, 2)))),
         "K must be symmetric, got entries",
     ),
     (lambda: plots.plot_map(np.full((2, 2), np.nan)), "K must be finite, got nan"),
-    (lambda: plots.plot_map(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
+    (lambda: plots.plot_map(np.eye(3), [1]), "labels must have length 3, .*, got 1"),
     (
         lambda: plots.plot_confusion([], []),
         "truth must hold at least one class, got none",
     ),
-    (lambda: plots.plot_confusion([1], [1, 2]), "predicted must hold 1 entries, got 2"),
+    (
+        lambda: plots.plot_confusion([1], [1, 2]),
+        "predicted must have length 1, .*, got 2",
+    ),
     (
         lambda: plots.plot_sheet([[], [None]]),
         "rows must hold at least one image, got none",
@@ -500,7 +503,7 @@ WRONG = [
     (lambda: plots.plot_codes(CODES, [1]), NAMES_OF_12 + "1"),
     (
         lambda: plots.plot_codes(CODES, CLASSES, atom_labels=[1]),
-        "atom_labels must hold 8 entries, got 1",
+        "atom_labels must have length 8, one for each of the atoms, got 1",
     ),
     (
         lambda: plots.plot_convergence([]),
@@ -519,12 +522,12 @@ WRONG_TYPES = [
     ),
     (
         lambda: plots.plot_confusion([1], None),
-        "predicted must be a sequence of labels, got None",
+        "predicted must be a sequence of hashables, got None",
     ),
     (lambda: plots.plot_atoms(X, 20), "image_shape must be two integers .*, got 20"),
     (
         lambda: plots.plot_atoms(X[:2], (4, 5), labels="ab"),
-        "labels must be a sequence of labels, got 'ab'",
+        "labels must be a sequence of hashables, got 'ab'",
     ),
     (
         lambda: plots.plot_convergence(["1"]),
@@ -553,7 +556,7 @@ def test_a_pair_is_named_with_both_dimensions():
     ax = plots.plot_angles_pair(X[0], X[1][:, :2], names=("the query", 7))
     assert ax.get_xlabel() == "index\nthe query (dimension 3) and 7 (2)"
     assert len(ax.patches) == 2
-    with pytest.raises(ValueError, match="names must hold 2 entries, got 3"):
+    with pytest.raises(ValueError, match="names must have length 2, .*, got 3"):
         plots.plot_angles_pair(X[0], X[1], names="abc".split() * 3)
 
 
