@@ -27,7 +27,6 @@ __all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
-CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied twice
 # compiled code reads the constants of its own file alone
 ONE_THREAD = shared.ONE_THREAD
 ALL_THREADS = 2**40
@@ -35,7 +34,6 @@ LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their 
 DENSE = 16  # times p is the largest d for which S_r is formed
 SURE = 1e-10  # relative error of the eigenvalues of an updated atom
 PANEL = 16  # rows of X_i^ that are made at a time
-TOGETHER = 8  # atoms of a stream that are multiplied with all others at a time
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
 METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
@@ -801,37 +799,75 @@ def _eigenvectors(A, B, b, V, limit):
     good. Products have at most limit multiplications.
     """
     add_square(A, B, b, limit)
-    best = np.ascontiguousarray(np.linalg.eigh(A)[1].T[::-1][: len(V)])
-    return best if _product(best, best @ A) > _product(V, V @ A) else V.copy()
+    values, vectors = np.linalg.eigh(A)
+    better = np.sum(values[-len(V) :]) > np.trace((V @ A) @ V.T)
+    return np.ascontiguousarray(vectors.T[::-1][: len(V)]) if better else V.copy()
 
 
 @jit(long=True)
 def _climb(Z, w, B, b, V, seed, limit):
     """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large.
 
-    S is not formed. By Rayleigh-Ritz steps on a space that grows until the eigenvalues
-    are sure, from V and from p directions of noise, which let it leave eigenvectors
-    that do not lead and the range of S, whose eigenvalues may all be negative.
+    S is not formed. By Rayleigh-Ritz steps on a space, of orthonormal rows Q, that
+    grows by the residuals of the 2 p leading Ritz vectors until they are sure. It
+    begins as V and p directions of noise, which let it leave eigenvectors that do not
+    lead and the range of S, whose eigenvalues may all be negative.
     """
     p, d = V.shape
-    Q = np.empty((18 * p, d), Z.dtype)
-    image = np.empty((18 * p, d), Z.dtype)  # Q S
-    H = np.empty((18 * p, 18 * p), Z.dtype)  # Q S Q^T
-    best = np.empty_like(V)
+    eps = np.finfo(V.dtype).eps
+    Q = np.empty((18 * p, d), V.dtype)
+    image = np.empty_like(Q)  # Q S
+    H = np.empty((18 * p, 18 * p), V.dtype)  # Q S Q^T
     _put(Q, V)
     k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
-    old = np.int64(0)  # with a plain 0 Numba compiles _grow twice
-    start = -np.inf
+    old = 0
     for _ in range(100):
         image[old:k] = 0
         _add_image(Z, w, Q[old:k], image[old:k], limit)
         _add_image(B, b, Q[old:k], image[old:k], limit)
-        if old == 0:
-            start = _product(V, image)
-        old, k, total = _grow(Q, image, H, old, k, best, limit)
-        if old == k and total > -np.inf:
+        _put(H[old:], _multiply_transposed(image[old:k], Q[:k], limit))
+        _put(H[:, old:k], H[old:k, :k].T)
+        if k == 2 * p:
+            start = np.trace(H[:p, :p])
+        values, vectors = np.linalg.eigh(H[:k, :k])
+        theta = values[::-1]
+        turn = np.ascontiguousarray(vectors.T[::-1])
+        lead = _multiply(turn[: 2 * p], Q[:k], limit)
+        residuals = _multiply(turn[: 2 * p], image[:k], limit)
+        for i in range(2 * p):
+            core.axpy(-theta[i], lead[i], residuals[i], d)
+        # noise has to turn to where S is large before it tells
+        unsure = residuals[_are_unsure(residuals, theta, limit) | (k <= 4 * p)]
+        old = k
+        if k > 16 * p:  # start again from the best
+            _put(Q, _multiply(turn[: 6 * p], Q[:k], limit))
+            k = 6 * p
+            old = 0
+        least = 100 * eps * np.max(np.abs(theta))
+        count = _join(Q, k, unsure, least, limit)
+        if count == 0:
             break
-    return _polished(best) if total > start else V.copy()
+        k += count
+    return _polished(lead[:p]) if np.sum(theta[:p]) > start else V.copy()
+
+
+@jit
+def _are_unsure(residuals, theta, limit):
+    """Which of the residuals (2 p, d) of leading Ritz pairs are not yet small enough.
+
+    The first p values, of all theta, are sure to SURE of themselves, or to rounding;
+    the next p once they cannot rise above the first.
+    """
+    p = len(residuals) // 2
+    eps = np.finfo(residuals.dtype).eps
+    tol = max(SURE, 10 * eps)
+    scale = np.max(np.abs(theta))
+    gap = theta[p - 1] - theta[p]
+    squares = np.diag(_multiply_transposed(residuals, residuals, limit))
+    sure = np.maximum(np.abs(theta[: 2 * p]), 10 * eps * scale)
+    sure *= tol * max(gap, np.sqrt(np.sum(squares[:p])))
+    sure[p:] = max(gap / 8, np.sqrt(tol) * scale) ** 2
+    return squares > sure / p
 
 
 @jit
@@ -842,8 +878,8 @@ def _polished(V):
 
 @jit
 def _add_image(Z, w, Q, image, limit):
-    """image += Q Z^T diag(w) Z."""
-    step = max(1, min(CACHED, limit // max(1, len(Q))) // Z.shape[1])
+    """image += Q Z^T diag(w) Z, in products of at most limit multiplications."""
+    step = max(1, limit // max(1, Q.size))
     for i in range(0, len(Z), step):
         few = Z[i : i + step]
         image += ((Q @ few.T) * w[i : i + step]) @ few
@@ -931,102 +967,48 @@ def _add_rows(shares, few, out):
 
 
 def sweep_stream(rows, shared, own, n_sweeps):
-    """Update the atoms of a stream, rows (N, p, d), in place.
+    """Update the atoms of a stream, rows (N, p, d), in place, one after another.
 
-    The result is as if one were updated after another. S_r = A_r - sum_{j != r}
-    shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where d is large an atom takes
-    a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the best in the span of D_r
-    and of its residual with the S_r before its block moved, so that a block is
-    multiplied with all others at once. Else S_r is formed, and one sweep finds the
-    eigenvectors.
+    S_r = A_r - sum_{j != r} shared[r, j] D_j^; own(r): what times_sum multiplies by A_r.
+    Where d is large an atom takes a Rayleigh-Ritz step in each of n_sweeps. Else S_r is
+    formed, and one sweep finds the eigenvectors.
     """
-    N, p, d = rows.shape
-
-    def find_eigenvectors(atoms):
-        for r in atoms.start + np.flatnonzero(np.diag(shared)[atoms] > 0):
-            A = own(r, np.eye(d, dtype=rows.dtype))
-            rows[r] = _eigenvectors(
-                A, *_others(rows, shared[r], r), rows[r], ONE_THREAD
-            )
-
-    if d <= DENSE * p:
-        # in one, which knows Ctrl-C in compiled code
-        core.run_blocks(find_eigenvectors, N, N)
-        return
-    for few in n_sweeps * core.slices(
-        N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))
-    ):
-        V = rows[few]
-        coupled = np.flatnonzero(shared[few].any(axis=0))
-        others = (rows if len(coupled) == N else rows[coupled]).reshape(-1, d)
-        weights = -shared[few].astype(rows.dtype)
-        among = np.ascontiguousarray(weights[:, few])
-        weights[np.arange(len(V)), np.arange(few.start, few.stop)] = 0
-        weights = np.repeat(weights[:, coupled], p, axis=1)[:, None]
-
-        def image(Q):
-            products = Q.reshape(-1, d) @ others.T
-            products.reshape(*Q.shape[:2], len(others))[...] *= weights
-            out = (products @ others).reshape(Q.shape)
-            for i in range(len(Q)):
-                out[i] += own(few.start + i, Q[i])
-            return out
-
-        images = image(V)
-        residuals = np.zeros_like(V)
-        counts = np.empty(len(V), np.int64)
-        _fill_residuals(V, images, residuals, counts)
-        images = np.concatenate([images, image(residuals)], axis=1)
-        _settle(np.concatenate([V, residuals], axis=1), images, counts, among, V)
+    _, p, d = rows.shape
+    small = d <= DENSE * p
+    for r in (1 if small else n_sweeps) * np.flatnonzero(np.diag(shared) > 0).tolist():
+        B, b = _others(rows, shared[r], r)
+        if small:
+            A = times_sum(np.eye(d, dtype=rows.dtype), *own(r))
+            rows[r] = _eigenvectors(A, B, b, rows[r], ONE_THREAD)
+        else:
+            limit = ALL_THREADS if B.size > LARGE else ONE_THREAD
+            rows[r] = _step(*own(r), B, b, rows[r], r, limit)
 
 
 @jit(long=True)
-def _fill_residuals(V, image, rows, counts):
-    """Write orthonormal rows that span what rows V leave of image = V S.
+def _step(Z, w, matrix, unit, B, b, V, seed, limit):
+    """The best rows for S in the span of rows V (p, d) and of what they leave of V S.
 
-    The first counts of each rows (b, p, d). V has shape (b, p, d). Where nothing is
-    left, noise: all of S might be negative.
+    S = Z^T diag(w) Z + unit matrix + B^T diag(b) B. Where nothing is left, noise: all
+    of S might be negative. V if it is as good.
     """
-    b, p, d = V.shape
+    p, d = V.shape
     Q = np.empty((2 * p, d), V.dtype)
-    for i in range(b):
-        _put(Q, V[i])
-        scale = np.max(np.abs(_multiply_transposed(image[i], V[i], ONE_THREAD)))
-        least = 100 * np.finfo(V.dtype).eps * scale
-        counts[i] = _join(Q, p, image[i], least, ONE_THREAD)
-        if counts[i] == 0:
-            counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
-        _put(rows[i], Q[p : p + counts[i]])
-
-
-@jit(long=True)
-def _settle(Q, images, counts, among, V):
-    """Replace rows V of atoms, one after another, by p leading Ritz vectors.
-
-    They are those of S in the span of the first p + count rows Q. V (b, p, d) stays if
-    it is as good.
-    images: Q S with S as it was before the others moved; among (b, b): their weights in
-    S.
-    """
-    b, p, d = V.shape
-    # of each atom its rows as they are and as they were
-    moved = np.empty((2 * b * p, d), V.dtype)
-    weights = np.empty(2 * b * p, V.dtype)
-    for i in range(b):
-        m = p + counts[i]
-        for j in range(2 * i):
-            weights[j * p : (j + 1) * p] = among[i, j // 2] * (1 - j % 2 * 2)
-        n_moved = 2 * i * p
-        _add_image(
-            moved[:n_moved], weights[:n_moved], Q[i, :m], images[i, :m], ONE_THREAD
-        )
-        H = _multiply_transposed(images[i, :m], Q[i, :m], ONE_THREAD)
-        values, vectors = np.linalg.eigh(H)
-        lead = np.ascontiguousarray(vectors.T[::-1][:p])
-        _put(moved[n_moved + p :], V[i])
-        if np.sum(values[m - p :]) > np.trace(H[:p, :p]):
-            _put(V[i], _polished(_multiply(lead, Q[i, :m], ONE_THREAD)))
-        _put(moved[n_moved:], V[i])
+    image = np.empty_like(Q)
+    _put(Q, V)
+    _put(image, times_sum(V, Z, w, matrix, unit))
+    _add_image(B, b, V, image[:p], limit)
+    scale = np.max(np.abs(_multiply_transposed(image[:p], V, limit)))
+    k = p + _join(Q, p, image[:p], 100 * np.finfo(V.dtype).eps * scale, limit)
+    if k == p:
+        k += _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
+    _put(image[p:], times_sum(Q[p:k], Z, w, matrix, unit))
+    _add_image(B, b, Q[p:k], image[p:k], limit)
+    H = _multiply_transposed(image[:k], Q[:k], limit)
+    values, vectors = np.linalg.eigh(H)
+    lead = np.ascontiguousarray(vectors.T[::-1][:p])
+    better = np.sum(values[-p:]) > np.trace(H[:p, :p])
+    return _polished(_multiply(lead, Q[:k], limit)) if better else V.copy()
 
 
 @jit
@@ -1065,99 +1047,29 @@ def _noise(p, d, seed):
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
 
 
-@core.inlined_jit(once=True, allocates=True)
-def _grow(Q, image, H, old, k, best, limit):
-    """Take a step of _climb on the orthonormal rows Q[:k].
-
-    image = Q S is new from row old on. Updates H = Q S Q^T, sets best to the p leading
-    Ritz vectors and adds the residuals
-    of the 2 p leading ones to Q, but for those that are sure: the first p to SURE of
-    their values, or to rounding, the next p once they cannot rise above the first.
-    Returns (old, k) of the next step, which are equal when nothing was added, and the
-    sum of the p values.
-    """
-    p = len(best)
-    eps = np.finfo(Q.dtype).eps
-    _put(H[old:], _multiply_transposed(image[old:k], Q[:k], limit))
-    _put(H[:, old:k], H[old:k, :old].T)
-    total = -np.inf
-    if old < k <= 4 * p:
-        # two steps without Ritz vectors: noise has to turn to where S is large before
-        # it tells
-        scale = np.max(np.abs(H[:k, :k]))
-        W = image[old:k]
-    else:
-        values, vectors = np.linalg.eigh(H[:k, :k])
-        theta = values[::-1].copy()  # leading first
-        turn = np.ascontiguousarray(vectors.T[::-1])
-        lead = _multiply(turn[: 2 * p], Q[:k], limit)
-        W = _multiply(turn[: 2 * p], image[:k], limit)  # to be the residuals
-        for i in range(len(W)):
-            core.axpy(-theta[i], lead[i], W[i], W.shape[1])
-        _put(best, lead[:p])
-        total = np.sum(theta[:p])
-        scale = np.max(np.abs(theta))
-        unsure = _keep_unsure(W, theta, p, scale, max(SURE, 10 * eps))
-        W = W[:unsure]
-        if k > 16 * p:  # start again from the best
-            few = turn[: 6 * p]
-            _put(Q, _multiply(few, Q[:k], limit))
-            _put(image, _multiply(few, image[:k], limit))
-            k = len(few)
-            H[:k, :k] = 0
-            for i in range(k):
-                H[i, i] = theta[i]
-    return k, k + _join(Q, k, W, 100 * eps * scale, limit), total
-
-
-@core.inlined_jit(once=True, allocates=True)
-def _keep_unsure(residuals, theta, p, scale, tol):
-    """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
-    eps = np.finfo(residuals.dtype).eps
-    gap = theta[p - 1] - theta[min(p, len(theta) - 1)]
-    norm = np.sqrt(_product(residuals[:p], residuals))
-    count = 0
-    for i in range(len(residuals)):
-        if i < p:
-            sure = tol * max(abs(theta[i]), 10 * eps * scale) * max(gap, norm)
-        else:
-            sure = max(gap / 8, np.sqrt(tol) * scale) ** 2
-        if _product(residuals[i : i + 1], residuals[i:]) > sure / p:
-            _put(residuals[count:], residuals[i : i + 1])
-            count += 1
-    return count
-
-
 @jit
 def _join(Q, k, W, least, limit):
     """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on.
 
-    Returns their number. Q[:k] has orthonormal rows. A row is dropped if what Q[:k]
-    leaves of it is shorter than least, if it depends on the rows before it, or if
-    re-orthogonalisation halves
-    its norm: then it was in the span of Q[:k], but for rounding.
+    Returns their number. Q[:k] has orthonormal rows. By Gram-Schmidt, twice, since
+    rounding grows where little is left. A row is dropped if less than least of it is
+    left, next to nothing beside the rows before it, or no half the second time: then it
+    was in the span of Q[:k], but for rounding.
     """
-    for _ in range(2):  # twice, since rounding grows where little is left
+    d = W.shape[1]
+    for _ in range(2):
         W = W - _multiply(_multiply_transposed(W, Q[:k], limit), Q[:k], limit)
-        M = _multiply_transposed(W, W, limit)
-        T = np.zeros_like(M)  # Gram-Schmidt on the products M: orthonormal rows T W
         end = 0
-        for i in range(len(M)):
-            rest = M[i, i]
-            t = T[end]
-            if rest <= least * least:
-                continue
-            t[i] = 1
+        for i in range(len(W)):
+            row = W[i]
+            whole = core.dot(row, row, d)
             for j in range(end):
-                share = core.dot(T[j], M[i], len(t))
-                rest -= share * share
-                core.axpy(-share, T[j], t, len(t))
-            more = rest > 1e4 * np.finfo(M.dtype).eps * M[i, i]
-            norm = np.sqrt(rest) if more else np.inf
-            for j in range(len(t)):
-                t[j] /= norm
-            end += more
-        W = _multiply(T[:end], W, limit)
+                core.axpy(-core.dot(W[j], row, d), W[j], row, d)
+            rest = core.dot(row, row, d)
+            if rest > max(least**2, 1e4 * np.finfo(W.dtype).eps * whole):
+                core.copy(row / np.sqrt(rest), W[end], d)
+                end += 1
+        W = W[:end]
         least = 0.5
     _put(Q[k:], W)
     return end
@@ -1181,15 +1093,6 @@ def _multiply_transposed(A, B, limit):
     for i in range(0, len(B), step):
         _put(out[:, i:], A @ B[i : i + step].T)
     return out
-
-
-@jit
-def _product(A, B):
-    """<A, B[:len(A)]> of matrices."""
-    total = 0.0
-    for i in range(len(A)):
-        total += core.dot(A[i], B[i], A.shape[1])
-    return total
 
 
 @jit

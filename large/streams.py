@@ -660,11 +660,9 @@ class _Statistics:
         sizes = (self.sizes / unit).astype(rows.dtype)
         units = (self.units / unit).astype(rows.dtype)
 
-        def own(r, V):
+        def own(r):
             matrix = self.matrices[r] if units[r] else self.matrices[r, :0]
-            return learn.times_sum(
-                V, *_used_rows(self.rows[r], sizes[r]), matrix, units[r]
-            )
+            return *_used_rows(self.rows[r], sizes[r]), matrix, units[r]
 
         share = self.new / max(np.trace(self.shared), 1e-300)
         learn.sweep_stream(rows, self.shared / unit, own, max(1, int(share / FRESH)))
