@@ -14,6 +14,7 @@ from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -586,9 +587,9 @@ class ISC(Learner, estimators.OnSubspaces):
     The class whose atoms explain most of a query, by the codes of
     tangent.intrinsic_codes. lam: >= 0, as there; a code has coefficients that sum to 1,
     so that lam weighs negative ones alone, in units of squared angles.
-    The score of a class is that of the rule "residual" of grassmann_sc.class_scores, as
-    in tangent.intrinsic_classify: in the tangent space of the query itself a class that
-    the code does not use has the residual 0. The paper does not print its rule.
+    The score of a class is that of the rule "residual" of grassmann_sc.class_scores,
+    whose residual is extrinsic: ||sum_{j in c} y_j log_X(D_j)||, the intrinsic one, is 0
+    for every class that the code does not use. The paper does not print its rule.
 
     A query needs the logarithms of all atoms: on seven real sets iSC takes 3 to 14 times
     as long as gSC, most where atoms are many (benchmarks/claims.py); in the paper 12 to
@@ -833,13 +834,14 @@ class ByRule(ByDistance):
     C: float = 10.0
     gamma: float | None = None
 
-    def _learn_rule(self, distances):
-        """From the distances (N, N) of the training clips."""
+    def _learn_from(self, X):
+        """Describe the clips X, and learn the rule from their distances (N, N)."""
         core.check_choice(self.rule, "rule", "nearest", "svm")
         C = core.check_number(self.C, "C", above=0)
         gamma = core.check_number(
             1.0 if self.gamma is None else self.gamma, "gamma", above=0
         )
+        distances = self._pairs_of_training(X)
         if self.rule == "nearest":
             return
         square = np.square(np.minimum(distances, np.sqrt(FAR)))
@@ -902,14 +904,10 @@ class LDS(ByRule):
     center: bool = False
     stabilize: bool = True
 
-    def _learn_from(self, X):
-        """Fit a model to each of the clips X."""
-        core.check_choice(self.metric, "metric", "martin", "angles")
-        distances = self._pairs_of_training(X)
-        self.systems_ = self.described_
-        self._learn_rule(distances)
+    systems_ = property(attrgetter("described_"))
 
     def _describe(self, X):
+        core.check_choice(self.metric, "metric", "martin", "angles")
         return systems_of(X, **self.options("n_states", "stabilize", "center"))
 
     def _between(self, systems, systems2=None):
@@ -967,13 +965,13 @@ class CSLDS(ByRule):
     n_states: int = 5
     compression: float = 5.0
 
+    systems_ = property(attrgetter("described_.systems"))
+    residuals_ = property(attrgetter("described_.residuals"))
+
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
-        distances = self._pairs_of_training(X)
-        self.systems_ = self.described_.systems
-        self.residuals_ = self.described_.residuals
-        self._learn_rule(distances)
+        super()._learn_from(X)
 
     def _between(self, recovered, recovered2=None):
         return dynamics.martin_distances(
@@ -1115,6 +1113,7 @@ class TCCA(OnVideos):
     size: Sequence[int] | None = None
 
     alike = ProductManifold.alike
+    _between = staticmethod(tensors.tensor_correlations)
 
     def _learn_from(self, X):
         """Choose features on the clips X."""
@@ -1130,9 +1129,6 @@ class TCCA(OnVideos):
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
         features = self._pairs(X)[self.features_]
         return first_of_ties(best_of_class(features.sum(axis=0), self.index_))
-
-    def _between(self, parts, parts2=None):
-        return tensors.tensor_correlations(parts, parts2)
 
     def _describe(self, X):
         X = as_tensor(X, self.size)
@@ -1176,6 +1172,7 @@ class DFS(ByRule):
     rule: str = "svm"
 
     alike = slice(0)
+    spectra_ = property(attrgetter("described_"))
 
     def _learn_from(self, X):
         """Choose the levels, and learn from the spectra of clips X."""
@@ -1194,9 +1191,7 @@ class DFS(ByRule):
         self.ranges_ = np.linspace(
             ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2
         )
-        distances = self._pairs_of_training(X)
-        self.spectra_ = self.described_
-        self._learn_rule(distances)
+        super()._learn_from(X)
 
     def _describe(self, X):
 

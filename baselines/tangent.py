@@ -30,9 +30,7 @@ from grassmann_sc.baselines import jacobi
 __all__ = [
     "tangent_grams",
     "log_euclidean_codes",
-    "log_euclidean_classify",
     "intrinsic_codes",
-    "intrinsic_classify",
     "log_euclidean_dictionary",
     "intrinsic_dictionary",
 ]
@@ -132,42 +130,6 @@ def log_euclidean_codes(
         sparse_output,
     )
     return code(*_tangent_grams(X, D, base, "log_euclidean_codes"))
-
-
-def log_euclidean_classify(
-    codes: core.Codes,
-    X: ArrayLike,
-    D: ArrayLike,
-    labels: core.Labels,
-    base: str | ArrayLike | None = None,
-) -> np.ndarray:
-    """Labels (n,): the class of least ||log(X) - sum_{j in c} y_j log(D_j)||^2.
-
-    The residual in the tangent space of log_euclidean_codes, of which codes (n, N)
-    come; labels (N,) are those of the atoms.
-
-    ValueError where tangent_grams raises it, or unless codes are (n, N) and labels
-    (N,).
-
-    >>> import numpy as np
-    >>> from grassmann_sc.baselines import tangent
-    >>> t = np.array([0.5, 1.0, -1.0])  # angles of three lines to the first axis, the base
-    >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> codes = tangent.log_euclidean_codes(lines[:1], lines[1:], lam=0.2, positive=True)
-    >>> tangent.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
-    ['up']
-    """
-    X, D = _check_sets(X, D)
-    grams = _tangent_grams(X, D, base, "log_euclidean_classify")
-    return _nearest_class(codes, grams.K_dd, grams.K_xd, labels)
-
-
-def _nearest_class(codes, K_dd, K_xd, labels):
-    """The class of least residual for each of the codes, of checked Gram matrices."""
-    codes = core.check_codes(codes, *K_xd.shape, "codes")
-    classes, index = core.check_labels(labels, len(K_dd))
-    scores = core.scores_by_class(codes, K_dd, K_xd, index, len(classes), "residual")
-    return classes[scores.argmax(axis=1)]
 
 
 def _check_sets(X, D):
@@ -279,28 +241,6 @@ def intrinsic_codes(
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     variants.warn_late("intrinsic", late, gap, max_iter)
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
-
-
-def intrinsic_classify(
-    codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels
-) -> np.ndarray:
-    """Labels (n,): of the class c with the least ||X^ - sum_{j in c} y_j D_j^||_F^2.
-
-    The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one,
-    ||sum_{j in c} y_j log_X(D_j)||, is zero for every class that the code does not use,
-    and says nothing.
-
-    ValueError unless X and D have one d and p, codes are (n, N) and labels (N,).
-
-    >>> from grassmann_sc import random_subspaces
-    >>> from grassmann_sc.baselines import tangent
-    >>> D = random_subspaces(3, 10, 2, rng=0)
-    >>> codes = tangent.intrinsic_codes(D[::-1], D, lam=0.1)
-    >>> tangent.intrinsic_classify(codes, D[::-1], D, ["ape", "bee", "cat"]).tolist()
-    ['cat', 'bee', 'ape']
-    """
-    X, D = _check_sets(X, D)
-    return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), labels)
 
 
 def _least_squares_of_tile(C, x, atoms, pairs):
@@ -688,7 +628,7 @@ def _gradient_step(samples, atom, y, V):
 def products_of_rows(X, Y):
     """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m).
 
-    Each summed in one order, in threads. So a product depends on its two rows alone.
+    Each summed in one order, in float64, in threads. So a product depends on its two rows alone.
     What BLAS makes of a row depends, by rounding, on how many there are; where
     minimisers are not unique, that would choose among them.
     """
@@ -703,13 +643,8 @@ def _fill_products(X, Y, out):
     n_near = max(1, 2**14 // m)  # rows of Y that stay in cache
     for first in range(0, len(Y), n_near):
         for i in range(len(X)):
-            x = X[i]
             for j in range(first, min(first + n_near, len(Y))):
-                y = Y[j]
-                total = x.dtype.type(0)
-                for k in range(m):
-                    total += x[k] * y[k]
-                out[i, j] = total
+                out[i, j] = core.dot(X[i], Y[j], m)
 
 
 @core.jit(long=True, parts=jacobi)

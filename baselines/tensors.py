@@ -340,8 +340,8 @@ def _alternate(cross, own, own2, start, stop, out):
                     core.ridge_factor(gram, RIDGE * np.trace(gram) / p + 1e-280)
                 if turn == 2 * N_ALTERNATIONS:
                     break
-                _fit(left, G, factors[2 + k], False, factors[k])
-                _fit(right, G, factors[k], True, factors[2 + k])
+                _fit(left, G, factors[2 + k], factors[k])
+                _fit(right, G.T, factors[k], factors[2 + k])
             _divide(left, G, half)
             _divide(right, half, out[i, j])
 
@@ -374,13 +374,11 @@ def _divide(L, B, out):
 
 
 @core.inlined_jit
-def _fit(L, G, other, transposed, out):
-    """out = (L L^T)^-1 G other, of norm 1; or with G^T."""
+def _fit(L, G, other, out):
+    """out = (L L^T)^-1 G other, of norm 1."""
     p = len(out)
     for a in range(p):
-        out[a] = 0.0
-        for b in range(p):
-            out[a] += (G[b, a] if transposed else G[a, b]) * other[b]
+        out[a] = core.dot(G[a], other, p)
     core.cholesky_solve(L, out, p)
     norm = np.sqrt(core.dot(out, out, p))
     if norm == 0:  # nothing in common: any will do

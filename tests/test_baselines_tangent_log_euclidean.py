@@ -32,14 +32,9 @@ def test_log_euclidean_codes_are_a_lasso_of_tangent_vectors(problem, base):
     assert error(grams.K_xd, x @ d.T) < TIGHT
     assert error(grams.norm2, (x**2).sum(axis=1)) < TIGHT
     codes = tangent.log_euclidean_codes(X, D, 0.1, base)
-    labels = np.arange(12) % 3
     slope = 2 * (x - codes @ d) @ d.T  # = lam sign(y) on the support
     assert error(np.abs(slope[codes != 0]), 0.1) < LOOSE
     assert np.abs(slope).max() < 0.1 + LOOSE
-    of_class = [codes[:, labels == c] @ d[labels == c] for c in range(3)]
-    residuals = [((x - part) ** 2).sum(axis=1) for part in of_class]
-    predicted = tangent.log_euclidean_classify(codes, X, D, labels, base)
-    assert np.array_equal(predicted, np.argmin(residuals, axis=0))
 
 
 def test_options_are_those_of_sparse_codes(problem):
@@ -114,14 +109,6 @@ def test_right_angles_of_all_queries_and_atoms_are_counted(monkeypatch):
         (
             lambda X: tangent.log_euclidean_codes(X, X, 1, tol=0),
             "tol must be positive, got 0",
-        ),
-        (
-            lambda X: tangent.log_euclidean_classify(np.ones((4, 3)), X, X, [0] * 4),
-            r"codes must have shape \(4, 4\), got \(4, 3\)",
-        ),
-        (
-            lambda X: tangent.log_euclidean_classify(np.ones((4, 4)), X, X, [0] * 3),
-            "labels must have length 4, one for each of the atoms, got 3",
         ),
     ],
 )

@@ -141,7 +141,6 @@ def test_pairs_at_which_other_libraries_fail(angles, d, norm):
         lambda X, Y: tangent.intrinsic_codes(X[None], Y[None], 1.0),
         lambda X, Y: tangent.tangent_grams(X[None], Y[None]),
         lambda X, Y: tangent.log_euclidean_codes(X[None], Y[None], 0.1),
-        lambda X, Y: tangent.log_euclidean_classify([[1.0]], X[None], Y[None], ["a"]),
     ],
 )
 def test_right_angles_warn_and_only_they(call, angle, p, count, recwarn):

@@ -115,12 +115,6 @@ CODINGS = {
 CLASSIFIERS = {
     "classify by gsc": lambda X, D, y: core.classify(X, D, y, lam=0.05),
     "classify by glc": lambda X, D, y: core.classify(X, D, y, n_neighbors=4),
-    "log_euclidean_classify": lambda X, D, y: tangent.log_euclidean_classify(
-        tangent.log_euclidean_codes(X, D, 0.05), X, D, y
-    ),
-    "intrinsic_classify": lambda X, D, y: tangent.intrinsic_classify(
-        tangent.intrinsic_codes(X, D, 0.05), X, D, y
-    ),
 }
 
 

@@ -14,12 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from grassmann_sc import classify, orthonormalize, random_subspaces
-from grassmann_sc.baselines.tangent import (
-    intrinsic_classify,
-    intrinsic_codes,
-    log_euclidean_classify,
-    log_euclidean_codes,
-)
+from grassmann_sc.baselines.estimators import ISC, LogEuclideanSC
 
 # %%
 # Four classes on G(3, 20): random centres and noise around them.
@@ -35,19 +30,10 @@ def draw(noise, n, rng):
     )
 
 
-def tangent(name, Q, D, y):
-    """Labels by a method in tangent spaces."""
-    if name == "iSC":
-        return intrinsic_classify(intrinsic_codes(Q, D, LAM), Q, D, y)
-    return log_euclidean_classify(
-        log_euclidean_codes(Q, D, LAM, base="mean"), Q, D, y, base="mean"
-    )
-
-
 methods = {
-    "gSC": lambda *data: classify(*data, lam=LAM),
-    "lE-SC": lambda *data: tangent("lE-SC", *data),
-    "iSC": lambda *data: tangent("iSC", *data),
+    "gSC": lambda Q, D, y: classify(Q, D, y, lam=LAM),
+    "lE-SC": lambda Q, D, y: LogEuclideanSC("mean", LAM).fit(D, y).predict(Q),
+    "iSC": lambda Q, D, y: ISC(LAM).fit(D, y).predict(Q),
 }
 
 # %%
