@@ -176,12 +176,11 @@ def plot_angles_pair(
     Y = shared.shaped_array(Y, "Y", ("d", "q"))
     angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
-    ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
+    bars = ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
     texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
     width = 0.8 * _size_in_points(ax)[0] / len(angles)
     if max(map(len, texts)) * CHAR_WIDTH * FONT < width:
-        for i, (angle, text) in enumerate(zip(angles, texts), start=1):
-            ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
+        ax.bar_label(bars, texts, fontsize=FONT, padding=2)
     ax.set(
         xlabel=f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
         f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})",
@@ -446,6 +445,7 @@ def plot_timeline(
     ]
     looks = dict(zip(classes, itertools.cycle(looks))) | {unlike: UNLIKE_ALL}
     ax = _axes(ax, 8, 1.2 + 0.45 * len(place))
+    width = LONGEST_NAME * CHAR_WIDTH
     ticks = {}
     handles = {}
     for bars, low, height in ((stretches, 0, 0.5), (truth, -0.3, 0.26)):
@@ -454,12 +454,10 @@ def plot_timeline(
             if name in place:
                 y = place[name] + low
                 ax.broken_barh([(start, end - start)], (y, height), **looks[label])
-                handles[label] = Patch(label=label or "unlike all", **looks[label])
+                text = _cut(label or "unlike all", 1.2 * width)
+                handles[label] = Patch(label=text, **looks[label])
                 ticks[y + height / 2] = "truth" if low else name
-    width = LONGEST_NAME * CHAR_WIDTH
     order = [handles[label] for label in [*classes, unlike] if label in handles]
-    for handle in order:
-        handle.set_label(_cut(handle.get_label(), 1.2 * width))
     ax.legend(
         handles=order,
         loc="upper left",
