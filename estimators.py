@@ -72,12 +72,9 @@ class Estimator(base.BaseEstimator):
     """Base of all. The fields of a class are its parameters.
 
     X has three axes, or two where kernel is "precomputed".
-    keeps_input: does what is learned hold arrays of the training set? Then fit takes a
-    copy of them, so that the caller can use the memory again. Only an estimator that
-    holds none says False.
+    What is learned holds copies of the training set, if it holds any of it: the caller
+    can use the memory again.
     """
-
-    keeps_input = True
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -92,10 +89,6 @@ class Estimator(base.BaseEstimator):
     def options(self, *names: str) -> dict[str, Any]:
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
-
-    def own(self, checked: np.ndarray) -> np.ndarray:
-        """The checked part of a training set, as fit takes it."""
-        return checked.copy() if self.keeps_input else checked
 
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
@@ -137,7 +130,7 @@ class OnSubspaces(Estimator):
                 X, "X", ("n", self.n_features_in_), ", one column a training set"
             )
         self.check_d(checked.shape[1], fit)
-        return self.own(checked) if fit else checked
+        return checked
 
     def _whitening(self, X, index):
         """The Whitening of checked X, whose classes are index; None without shrinkage."""
@@ -410,7 +403,7 @@ class NearestSubspace(ByScores, OnSubspaces):
                 "shrinkage must be None with metric='geodesic', which is of angles, not "
                 f"of inner products, got {self.shrinkage!r}"
             )
-        self.subspaces_ = self.check_labelled(X, y)
+        self.subspaces_ = self.check_labelled(X, y).copy()
         self.whitening_ = self._whitening(self.subspaces_, self.index_)
         core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
         return self
@@ -552,7 +545,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
 
         Their labels are y.
         """
-        return self._take(self._checked_how(), self.check_labelled(X, y))
+        return self._take(self._checked_how(), self.check_labelled(X, y).copy())
 
     def _take(self, how, X):
         """fit to checked X, whose classes are known."""
@@ -769,8 +762,6 @@ class DiscriminativeDictionary(ByProbabilities, OnSubspaces):
     tol: float = 1e-5
     random_state: RandomState = None
 
-    keeps_input = False
-
     def fit(
         self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -850,7 +841,6 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
     kernel: str = "projection"
     random_state: RandomState = None
 
-    keeps_input = False
     takes_weighted = True
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -896,8 +886,6 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
     n_neighbors: int = 5
     lam_scale: str | None = None
     init: str | ArrayLike = "kmeans++"
-
-    keeps_input = False
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
@@ -1072,7 +1060,7 @@ class ProjectionKernel(Transformer, OnSubspaces):
 
     def fit(self, X: ArrayLike, y: core.Labels | None = None) -> Self:
         """Keep the subspaces X (N, d, p); y (N,) is used with shrinkage alone."""
-        self.subspaces_ = self.check_input(X, fit=True)
+        self.subspaces_ = self.check_input(X, fit=True).copy()
         self.n_features_out_ = len(self.subspaces_)
         self.whitening_ = self._whitening(self.subspaces_, y)
         return self
@@ -1212,15 +1200,6 @@ def make_each(make, X, rule=""):
         except (TypeError, ValueError) as error:
             raise type(error)(f"X[{i}]{rule}: {error}") from None
     return made
-
-
-def break_ties(scores, winners):
-    """The scores (n, n_classes), raised where needed so that the winners (n,) lead."""
-    other = np.flatnonzero(scores.argmax(axis=1) != winners)
-    scores[other, winners[other]] = np.nextafter(
-        scores[other].max(axis=1), scores.dtype.type(np.inf)
-    )
-    return scores
 
 
 def _grams_of_queries(X, D, K_dd):

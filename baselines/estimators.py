@@ -93,7 +93,12 @@ def first_of_ties(scores, size=None):
     best = scores.max(axis=1)
     size = np.abs(best) if size is None else size
     ties = best - max(32 * np.finfo(scores.dtype).eps, 1e-8) * size
-    return estimators.break_ties(scores, (scores >= ties[:, None]).argmax(axis=1))
+    winners = (scores >= ties[:, None]).argmax(axis=1)
+    behind = np.flatnonzero(scores.argmax(axis=1) != winners)
+    scores[behind, winners[behind]] = np.nextafter(
+        best[behind], scores.dtype.type(np.inf)
+    )
+    return scores
 
 
 class Learner(estimators.ByScores, estimators.Estimator):
@@ -189,7 +194,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         core.check_number(self.mix, "mix", least=0, most=1)
         K = self.check_labelled(X, y)
         if not self.is_precomputed():
-            self.subspaces_ = K
+            self.subspaces_ = K.copy()
             K = self._gram(K)
         self.coefficients_, self.values_, self.negative_share_ = self._learn(K)
         self.coordinates_ = K @ self.coefficients_
@@ -320,7 +325,7 @@ class DCC(Learner, estimators.OnSubspaces):
         )
         # one that did not help was tried
         self.n_iter_ = max(n_iter, min(1, self.max_iter))
-        self.bases_ = image_of(X, self.transform_)
+        self.bases_ = image_of(X.copy(), self.transform_)
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Sums of the correlations with a class's most similar set (n, n_classes)."""
@@ -350,7 +355,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
             check_is_fitted(self)
         checked = shared.check_sets(X, "X")
         self.check_d(checked[0].shape[1], fit)
-        return [*map(self.own, checked)] if fit else checked
+        return checked
 
 
 @dataclass(eq=False, repr=False)
@@ -398,8 +403,6 @@ class MSM(OnSets):
     whiten: bool = False
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
-
-    keeps_input = False
 
     def _learn_from(self, X):
         """Make the references of sets of frames X."""
@@ -590,7 +593,7 @@ class ISC(Learner, estimators.OnSubspaces):
     def _learn_from(self, X):
         """Take subspaces X (N, d, p) as atoms."""
         core.check_number(self.lam, "lam", least=0)
-        self.atoms_ = X
+        self.atoms_ = X.copy()
         self.gram_ = core.bases_gram(X)
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
@@ -641,7 +644,7 @@ class LogEuclideanSC(Sharing, Learner, estimators.OnSubspaces):
         core.check_number(self.lam, "lam", least=0)
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
         core.check_flag(self.positive, "positive")
-        self.atoms_ = X
+        self.atoms_ = X.copy()
         find = partial(tangent.tangent_base, self.base, X)
         by_name = self.base is None or isinstance(self.base, str)
         self.base_ = self.once(("base", self.base), find) if by_name else find()
@@ -691,8 +694,6 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     tol: float = 1e-6
     random_state: estimators.RandomState = None
 
-    keeps_input = False
-
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
         self.fit_transform(X)
@@ -741,7 +742,6 @@ class OnVideos(Sharing, Learner):
     """
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
-    keeps_input = False
 
     def check_input(self, X: shared.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips.

@@ -561,7 +561,7 @@ def _rounding_of(sets, kernel):
 
 
 def _frames_of_kernel(sets):
-    """The sets in float64, none too large for its kernel matrix."""
+    """Copies of the sets in float64, none too large for its kernel matrix."""
     for i, rows in enumerate(sets):
         q = len(rows)
         if q > MOST_FRAMES:
@@ -570,7 +570,7 @@ def _frames_of_kernel(sets):
                 f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
                 "fewer frames, or kernel=None"
             )
-    return [rows.astype(np.float64, copy=False) for rows in sets]
+    return [rows.astype(np.float64) for rows in sets]
 
 
 def _tiles_of_sets(rows, columns):

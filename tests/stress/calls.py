@@ -47,7 +47,6 @@ NO_CALL = {  # what starts processes, and objects that only the code of the kit 
     "codes",
     "options",
     "is_precomputed",
-    "own",
 }
 
 
