@@ -913,23 +913,11 @@ def add_products(samples, codes, sums):
     for start in range(0, d, PANEL):
         panel = slice(start, start + PANEL)
         for i in range(0, n, few):
-            squares = _panels(samples[i : i + few], start)
+            some = samples[i : i + few]
+            squares = some[:, :, panel].swapaxes(1, 2) @ some[:, :, start:]
             images = codes[i : i + few].T @ squares.reshape(len(squares), -1)
             sums[:, panel, start:] += images.reshape(len(sums), *squares.shape[1:])
         sums[:, start:, panel] = sums[:, panel, start:].swapaxes(1, 2)
-
-
-@jit
-def _panels(samples, start):
-    """Columns from start on of PANEL rows, start and next, of X_i^, (n, PANEL, m)."""
-    n, p, d = samples.shape
-    out = np.zeros((n, min(PANEL, d - start), d - start), samples.dtype)
-    for i in range(n):
-        for k in range(p):
-            row = samples[i, k, start:]
-            for a in range(out.shape[1]):
-                core.axpy(row[a], row, out[i, a], len(row))
-    return out
 
 
 @jit
