@@ -398,7 +398,7 @@ def methods_of(preset, inputs):
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
     def methods(bank, smallest, settings):
-        for method in rows.methods(smallest, settings):
+        for method in rows.methods(bank, smallest, settings):
             labelled = method.name in preset.printed and not preset.dictionary
             if method.name == "nearest subspace":
                 yield method

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from grassmann_classify.options import INSTALLED, parse, split
-from grassmann_classify.words import check_methods, one_line
+from grassmann_classify.words import one_line
 
 # of commands that do not lie in modules of their names
 MODULES = {"add": "answering", "predict": "answering"}
@@ -27,7 +27,7 @@ def main(arguments=None, prog=None):
     with one_line(prog):
         module = MODULES.get(options.name, options.name)
         module = importlib.import_module(f"grassmann_classify.{module}")
-        from grassmann_classify.baseline_rows import names_of_rows
+        from grassmann_classify.baseline_rows import check_methods, names_of_rows
         from grassmann_classify.results import Results
 
         recipe, settings, paths = split(options)

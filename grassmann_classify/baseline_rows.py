@@ -7,19 +7,23 @@ the training part of a split or fold alone.
 
 import importlib.util
 import itertools
+import re
 from functools import partial
 
 from sklearn.base import clone
 
-from grassmann_classify import first_tries
 from grassmann_classify.rows import (
-    ESTIMATORS,
-    TRIED_FIRST,
+    LEARNED,
+    ROWS,
     Method,
     Nearest,
+    Row,
     estimator_of,
     methods,
+    of_learned,
+    row_named,
 )
+from grassmann_classify.words import meant, slug
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -52,29 +56,52 @@ CELL = 8  # pixels a side of a cell of HOG
 USUAL_RANKS = [2, 4, None]  # of the factors of PM
 CORRELATIONS = [3, 5]  # of each mode of TCCA
 IN_KERNEL = MSM(kernel="rbf", gamma_scale="median", random_state=0)
-EVERY_ESTIMATOR = ESTIMATORS | {
-    "GDA": GDA("precomputed"),
-    "GGDA": GGDA("precomputed"),
-    "kernel: GDA": GDA("precomputed"),
-    "DCC": DCC(),
-    "iSC": ISC(),
-    "lE-SC": LogEuclideanSC(lam_scale="max"),
-    "lE-SC-adaptive": LogEuclideanSC("mean", lam_scale="max"),
-    "affine hulls": Nearest(),
-    "convex hulls": Nearest(),
-    "kernel: affine hulls": Nearest(),
-    "MSM": MSM(),
-    "CMSM": MSM(),
-    "OMSM": MSM(whiten=True),
-    "KMSM": IN_KERNEL,
-    "KCMSM": IN_KERNEL,
-    "KOMSM": IN_KERNEL,
-    "PM": ProductManifold(),
-    "TCCA": TCCA(),
-    "LDS": LDS(),
-    "CS-LDS": CSLDS(compression=COMPRESSION),
-    "DFS": DFS(),
-    "DL-PEGASOS": DLPegasos(cell=CELL),
+EVERY_ROW = ROWS | {
+    "GDA": Row(
+        GDA("precomputed"), "discriminant analysis of subspaces (Grassmann kernel)"
+    ),
+    "GGDA": Row(
+        GGDA("precomputed"), "discriminant analysis that keeps neighbours together"
+    ),
+    "kernel: GDA": Row(
+        GDA("precomputed"), "discriminant analysis, in the space of a kernel of frames"
+    ),
+    "DCC": Row(DCC(), "canonical correlations, after a map that tells classes apart"),
+    "iSC": Row(ISC(), "sparse coding in the tangent space of each new clip's subspace"),
+    "lE-SC": Row(
+        LogEuclideanSC(lam_scale="max"),
+        "sparse coding in the tangent space of one fixed subspace",
+    ),
+    "lE-SC-adaptive": Row(
+        LogEuclideanSC("mean", lam_scale="max"),
+        "lE-SC in the tangent space of the clips' mean",
+    ),
+    "affine hulls": Row(Nearest(), "distance of the affine hulls of frames (KAHM)"),
+    "convex hulls": Row(Nearest(), "distance of the convex hulls of frames (KAHM)"),
+    "kernel: affine hulls": Row(
+        Nearest(), "distance of affine hulls, in the space of a kernel of frames"
+    ),
+    "MSM": Row(MSM(), "mutual subspace method: the least angles of subspaces"),
+    "CMSM": Row(MSM(), "MSM on the differences of the classes' subspaces"),
+    "OMSM": Row(
+        MSM(whiten=True), "MSM after a map that makes the classes' subspaces orthogonal"
+    ),
+    "KMSM": Row(
+        IN_KERNEL, "least angles of subspaces, in the space of a kernel of frames"
+    ),
+    "KCMSM": Row(IN_KERNEL, "CMSM, in the space of a kernel of frames"),
+    "KOMSM": Row(IN_KERNEL, "OMSM, in the space of a kernel of frames"),
+    "PM": Row(
+        ProductManifold(),
+        "a clip as a point on a product of manifolds, of its tensor's factors",
+    ),
+    "TCCA": Row(TCCA(), "canonical correlations of the clips as tensors"),
+    "LDS": Row(LDS(), "a clip as a linear dynamical system (Martin distance)"),
+    "CS-LDS": Row(
+        CSLDS(compression=COMPRESSION), "LDS from few random measurements of each frame"
+    ),
+    "DFS": Row(DFS(), "dynamic fractal spectrum: textures that move"),
+    "DL-PEGASOS": Row(DLPegasos(cell=CELL), "LDS of patches over a learned dictionary"),
 }
 
 
@@ -83,11 +110,7 @@ def every_method(bank, smallest, settings):
 
     smallest: the least number of training sets in a fold.
     """
-    if bank.collection.sets is not None:
-        machines = first_tries.predictions(settings.C)
-        for name, kind in TRIED_FIRST.items():
-            yield Method(name, kind, estimator_of(name), {}, machines)
-    yield from methods(smallest, settings)
+    yield from methods(bank, smallest, settings)
     if settings.baselines or settings.methods:
         yield from baselines(bank, smallest, settings)
         yield from video_baselines(bank)
@@ -95,9 +118,8 @@ def every_method(bank, smallest, settings):
 
 def names_of_rows(settings):
     """The names of all rows that settings can name, on whatever data."""
-    names = [name for name in EVERY_ESTIMATOR if "learned atoms" not in name]
-    made = methods(settings.atoms, settings)
-    names += [row.name for row in made if "learned atoms" in row.name]
+    names = [of_learned(key, settings.atoms) for key in EVERY_ROW]
+    names = [name for name in names if settings.atoms or not name.endswith(LEARNED)]
     with_kernels = settings.kernels is not False  # None: as memory and time allow
     return [name for name in names if with_kernels or not is_in_kernel(name)]
 
@@ -107,18 +129,65 @@ def is_in_kernel(name):
     return name.startswith(("kernel:", "kg", "KMSM", "KCMSM", "KOMSM"))
 
 
+def meaning(name):
+    """What a row does, in a line.
+
+    >>> meaning("gLC, 40 learned atoms")
+    'gLC over subspaces that are learned; ridge regression of the codes'
+    """
+    return row_named(name, EVERY_ROW).words
+
+
+def is_named(name, first_words):
+    """Does a row begin with one of these words?
+
+    Or, where no row begins so, what stands behind its colon. Without words all do.
+
+    >>> is_named("gSC", ["gsc"]), is_named("kernel: SVM", ["svm"]), is_named("GDA", ["g"])
+    (True, True, False)
+    """
+    return first_words is None or any(
+        begins(name, first)
+        or (
+            begins(name.partition(": ")[2], first)
+            and not any(begins(other, first) for other in EVERY_ROW)
+        )
+        for first in first_words
+    )
+
+
+def begins(name, first):
+    """Does a name begin with these words?"""
+    return f"{slug(name)}_".startswith(f"{slug(first)}_")
+
+
+def check_methods(first_words, names):
+    """ValueError unless a row of these names begins with each of the words."""
+    for first in first_words or []:
+        if not any(is_named(name, [first]) for name in names):
+            likely = [name.lower() for name in names]
+            likely += [re.split("[ :,]", name)[0] for name in likely]
+            raise ValueError(
+                f"--methods must hold the first words of rows, got {first!r}"
+                f"{meant(first.lower(), likely)}; the rows are: "
+                f"{'; '.join(names)}"
+            )
+
+
 def row(name, reads, grid, predict=None, **options):
     """The Method of a baseline, with these options of its estimator."""
-    estimator = estimator_of(name, EVERY_ESTIMATOR).set_params(**options)
+    estimator = estimator_of(name, EVERY_ROW).set_params(**options)
     return Method(name, reads, estimator, grid, predict, "each")
 
 
 def baselines(bank, smallest, settings):
     """The Methods on sets; smallest: the least number of training sets in a fold."""
     discriminant = discriminant_predictions(
-        EVERY_ESTIMATOR["GDA"], "rule", ["neighbor", "mean"]
+        EVERY_ROW["GDA"].estimator, "rule", ["neighbor", "mean"]
     )
-    embedding = discriminant_predictions(EVERY_ESTIMATOR["GGDA"], "beta", [0.1, 1.0])
+    embedding = discriminant_predictions(
+        EVERY_ROW["GGDA"].estimator, "beta", [0.1, 1.0]
+    )
     yield row("GDA", "gram", {}, discriminant)
     yield row("GGDA", "gram", {}, embedding)
     if settings.kernels:

@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.metrics import f1_score
 
 from grassmann_classify.bank import Bank
-from grassmann_classify.baseline_rows import every_method
+from grassmann_classify.baseline_rows import check_methods, every_method, is_named
 from grassmann_classify.clips import some_sets
+from grassmann_classify.first_tries import FEATURES
 from grassmann_classify.inner_product import FIXED, SHRINKAGE, Ranking, fill, mean_of
 from grassmann_classify.rows import (
-    TRIED_FIRST,
     Split,
     attempt,
     fixed,
@@ -27,9 +27,7 @@ from grassmann_classify.rows import (
 from grassmann_classify.splits import folds_of_split, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
-    check_methods,
     duration,
-    is_named,
     printable,
     reasons_for,
     to_stderr,
@@ -325,7 +323,7 @@ def first_look(bank, pairs, settings, end=math.inf):
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")
         is_over = progress.results and time.perf_counter() > end
-        if (is_shown or method.name in TRIED_FIRST) and not is_over:
+        if (is_shown or method.reads in FEATURES) and not is_over:
             record = _record(attempt(method, split, fixed), split, classes, index)
             reasons = record["reasons"]  # by the places of sets among some
             record["reasons"] = reasons and {

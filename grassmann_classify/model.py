@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grassmann_classify.baseline_rows import EVERY_ESTIMATOR
+from grassmann_classify.baseline_rows import EVERY_ROW
 from grassmann_classify.clips import some_sets, videos_of
 from grassmann_classify.first_tries import FEATURES, few_features
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding
@@ -112,7 +112,7 @@ def reader_of(row, n_blocks):
 
 def parameters_of(row):
     """({name: value} of a fitted estimator that its row chose, its learned atoms)."""
-    usual = estimator_of(row.method.name, EVERY_ESTIMATOR).get_params()
+    usual = estimator_of(row.method.name, EVERY_ROW).get_params()
     chosen = {
         name: value
         for name, value in row.estimator.get_params().items()
@@ -164,7 +164,7 @@ class Model:
 
     def __post_init__(self):
         self.classes, class_index = np.unique(self.labels, return_inverse=True)
-        self.estimator = estimator_of(self.method, EVERY_ESTIMATOR)
+        self.estimator = estimator_of(self.method, EVERY_ROW)
         self.estimator.set_params(**self.parameters)
         if self.codes:  # it whitens by itself, and its left-out scores in folds
             self.estimator.set_params(shrinkage=self.shrinkage)

@@ -49,56 +49,11 @@ RIDGE = [0.1, 1, 10, 100, 1000]
 Method = namedtuple(
     "Method", "name reads estimator grid predict among", defaults=[None, "sum"]
 )
-TRIED_FIRST = {  # the features of what a user would try first, by the names of rows
-    "frames: SVM": "frames",
-    "mean frame: SVM": "mean",
-    "mean and spread: SVM": "moments",
-}
 
 
 def is_coding(name):
     """Does the row of this name code over labelled sets, so that it can say why?"""
     return name in ("gSC", "gLC", "kgSC", "kgLC")
-
-
-def methods(smallest, settings):
-    """The Methods of the paper and those they are compared with.
-
-    smallest: the least number of training sets in a fold; settings:
-    grassmann_classify.Settings.
-    """
-    sparse = tuning.sparse_predictions(settings.lam)
-    local = tuning.local_predictions(settings.neighbors)
-    support = first_tries.kernel_predictions(settings.C)
-    nearest = tuning.nearest_predictions
-    for name, reads, predict, among in (
-        ("nearest subspace", "gram", nearest, "usual"),
-        ("nearest", "gram", nearest, "sum"),
-        ("subspaces: SVM", "gram", support, "sum"),
-        ("gSC", "gram", sparse, "sum"),
-        ("gLC", "gram", local, "sum"),
-        ("kernel: nearest", "kernels", nearest, "sum"),
-        ("kernel: SVM", "kernels", support, "sum"),
-        ("kgSC", "kernels", sparse, "sum"),
-        ("kgLC", "kernels", local, "sum"),
-    ):
-        if reads == "gram" or settings.kernels:
-            yield Method(name, reads, estimator_of(name), {}, predict, among)
-    n_atoms = min(settings.atoms, smallest)
-    if n_atoms:
-        some = sorted({min(n_atoms, number) for number in settings.neighbors})[:3]
-        for coding, grid in (
-            ("gSC", {"lam": settings.lam[:4:2]}),
-            ("gLC", {"n_neighbors": some}),
-        ):
-            name = f"{coding}, {n_atoms} learned atoms"
-            learning = estimator_of(name).set_params(
-                grassmanndictionary__n_atoms=n_atoms,
-                grassmanndictionary__max_iter=settings.iterations,
-                grassmanndictionary__random_state=settings.seed,
-            )
-            grid = {f"grassmanndictionary__{key}": grid[key] for key in grid}
-            yield Method(name, "subspaces", learning, grid)
 
 
 # ------------------------------------------------------------------------------- chance
@@ -189,27 +144,158 @@ GSC = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
 GLC = estimators.CodingClassifier("local", kernel="precomputed")
 SUPPORT = SVC(kernel="precomputed")
 LEARNED = " learned atoms"
-ESTIMATORS = {  # of the rows, not fitted, before anything is chosen
-    **dict.fromkeys(TRIED_FIRST, first_tries.FramesSVM()),
-    "nearest subspace": ONE,
-    "nearest": ONE,
-    "subspaces: SVM": SUPPORT,
-    "gSC": GSC,
-    "gLC": GLC,
-    "kernel: nearest": ONE,
-    "kernel: SVM": SUPPORT,
-    "kgSC": GSC,
-    "kgLC": GLC,
-    f"gSC,{LEARNED}": on_codes(
-        estimators.GrassmannDictionary(1, lam_scale="max"),
+
+
+# estimator: not fitted, before anything is chosen; words: what the row does; reads,
+# predict, among: of its Method; tries: the field of settings whose values predict tries
+Row = namedtuple(
+    "Row", "estimator words reads predict tries among", defaults=[None] * 3 + ["sum"]
+)
+ROWS = {
+    "frames: SVM": Row(
+        first_tries.FramesSVM(),
+        "a support vector machine (SVM) on frames, whose mean score decides",
+        "frames",
+        first_tries.predictions,
+        "C",
     ),
-    f"gLC,{LEARNED}": on_codes(estimators.GrassmannDictionary(1, coding="local")),
+    "mean frame: SVM": Row(
+        first_tries.FramesSVM(),
+        "an SVM on the mean frame of each clip",
+        "mean",
+        first_tries.predictions,
+        "C",
+    ),
+    "mean and spread: SVM": Row(
+        first_tries.FramesSVM(),
+        "an SVM on the mean and the standard deviation of a clip's frames",
+        "moments",
+        first_tries.predictions,
+        "C",
+    ),
+    "nearest subspace": Row(
+        ONE,
+        "the class of the labelled clip whose subspace is nearest: one recipe, one p",
+        "gram",
+        tuning.nearest_predictions,
+        among="usual",
+    ),
+    "nearest": Row(
+        ONE,
+        "the class of the nearest labelled clip, by the inner product of all candidates",
+        "gram",
+        tuning.nearest_predictions,
+    ),
+    "subspaces: SVM": Row(
+        SUPPORT,
+        "an SVM on how alike the subspaces of clips are (projection kernel)",
+        "gram",
+        first_tries.kernel_predictions,
+        "C",
+    ),
+    "gSC": Row(
+        GSC,
+        "sparse coding: few labelled clips add up to the new one and decide",
+        "gram",
+        tuning.sparse_predictions,
+        "lam",
+    ),
+    "gLC": Row(
+        GLC,
+        "local coding: labelled clips nearby add up to the new one and decide",
+        "gram",
+        tuning.local_predictions,
+        "neighbors",
+    ),
+    "kernel: nearest": Row(
+        ONE,
+        "nearest subspace, in the space of a kernel of frames",
+        "kernels",
+        tuning.nearest_predictions,
+    ),
+    "kernel: SVM": Row(
+        SUPPORT,
+        "an SVM on subspaces, in the space of a kernel of frames",
+        "kernels",
+        first_tries.kernel_predictions,
+        "C",
+    ),
+    "kgSC": Row(
+        GSC,
+        "sparse coding, in the space of a kernel of frames",
+        "kernels",
+        tuning.sparse_predictions,
+        "lam",
+    ),
+    "kgLC": Row(
+        GLC,
+        "local coding, in the space of a kernel of frames",
+        "kernels",
+        tuning.local_predictions,
+        "neighbors",
+    ),
+    f"gSC,{LEARNED}": Row(
+        on_codes(estimators.GrassmannDictionary(1, lam_scale="max")),
+        "gSC over subspaces that are learned; ridge regression of the codes",
+        "subspaces",
+    ),
+    f"gLC,{LEARNED}": Row(
+        on_codes(estimators.GrassmannDictionary(1, coding="local")),
+        "gLC over subspaces that are learned; ridge regression of the codes",
+        "subspaces",
+    ),
 }
 
 
-def estimator_of(name, estimators=ESTIMATORS):
+def of_learned(key, n_atoms):
+    """The name of a row, by its key, that learns so many atoms."""
+    return key.replace(LEARNED, f" {n_atoms}{LEARNED}")
+
+
+def row_named(name, rows=ROWS):
+    """The Row of this name."""
+    return rows[re.sub(rf" \d+(?={LEARNED}$)", "", name)]
+
+
+def estimator_of(name, rows=ROWS):
     """A new estimator of the row of this name."""
-    return clone(estimators[re.sub(rf" \d+(?={LEARNED}$)", "", name)])
+    return clone(row_named(name, rows).estimator)
+
+
+def methods(bank, smallest, settings):
+    """The Methods of ROWS on the sets of a Bank, each with what it tries.
+
+    smallest: the least number of training sets in a fold; settings:
+    grassmann_classify.Settings.
+    """
+    has_sets = bank.collection.sets is not None  # which machines on frames need
+    n_atoms = min(settings.atoms, smallest)
+    can = {"gram": True, "kernels": settings.kernels, "subspaces": n_atoms}
+    for key, row in ROWS.items():
+        if not can.get(row.reads, has_sets):
+            continue
+        if row.predict is None:
+            yield _learning(key, n_atoms, settings)
+            continue
+        predict = row.predict
+        if row.tries:
+            predict = predict(getattr(settings, row.tries))
+        yield Method(key, row.reads, clone(row.estimator), {}, predict, row.among)
+
+
+def _learning(key, n_atoms, settings):
+    """The Method of a row that learns so many atoms."""
+    learning = estimator_of(key).set_params(
+        grassmanndictionary__n_atoms=n_atoms,
+        grassmanndictionary__max_iter=settings.iterations,
+        grassmanndictionary__random_state=settings.seed,
+    )
+    some = sorted({min(n_atoms, number) for number in settings.neighbors})[:3]
+    grid = (
+        {"lam": settings.lam[:4:2]} if key.startswith("gSC") else {"n_neighbors": some}
+    )
+    grid = {f"grassmanndictionary__{name}": grid[name] for name in grid}
+    return Method(of_learned(key, n_atoms), "subspaces", learning, grid)
 
 
 # ------------------------------------------------------------------------- on a split
@@ -292,7 +378,7 @@ def searched(method, split):
     """
     candidates, inner = _candidates(method, split)
     # estimators on sets, and machines on frames, take seconds a fit
-    is_slow = method.predict is None or method.name in TRIED_FIRST
+    is_slow = method.predict is None or method.reads in first_tries.FEATURES
     search = tuning.Search(
         split.label,
         split.once if is_slow else split.folds,
@@ -329,7 +415,7 @@ def fixed(method, split):
     """The Outcome of a method of a first look, with the parameters USUAL."""
     _, K, made = split.summed(True)
     candidate = Whitened(K, split.label, USUAL_SHRINKAGE, made)
-    if method.name in TRIED_FIRST:
+    if method.reads in first_tries.FEATURES:
         name = uncentred(split.bank)[0]
         candidate = Sets(features(split.bank, method.reads, name))
     parameters = {}
@@ -343,7 +429,7 @@ def _candidates(method, split):
     """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
     bank = split.bank
     ranking = split.ranking
-    if method.name in TRIED_FIRST:
+    if method.reads in first_tries.FEATURES:
         names = uncentred(bank)
         if method.reads == "frames":  # whose machines take seconds
             names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]

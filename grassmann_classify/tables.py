@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from grassmann_classify.baseline_rows import meaning
 from grassmann_classify.rows import FEWEST, front, within_chance
-from grassmann_classify.words import FORMULA, TERMS, UNLIKE, in_words, meaning, plural
+from grassmann_classify.words import FORMULA, TERMS, UNLIKE, in_words, plural
 from grassmann_sc import shared
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
@@ -227,7 +228,7 @@ def each_group(right, group):
 
 def meanings(results):
     """The Table of what each row does."""
-    rows = [[name, meaning(name)] for name in results if meaning(name)]
+    rows = [[name, meaning(name)] for name in results]
     return Table(["row", "what it does"], rows)
 
 

@@ -145,44 +145,6 @@ def duration(seconds):
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-LEARNED = re.compile(r"(g[SL]C), \d+ learned atoms")
-ROWS = {  # {name: what the row does}
-    "frames: SVM": "a support vector machine (SVM) on frames, whose mean score decides",
-    "mean frame: SVM": "an SVM on the mean frame of each clip",
-    "mean and spread: SVM": "an SVM on the mean and the standard deviation of a clip's frames",
-    "nearest subspace": "the class of the labelled clip whose subspace is nearest: one recipe, "
-    "one p",
-    "nearest": "the class of the nearest labelled clip, by the inner product of all candidates",
-    "subspaces: SVM": "an SVM on how alike the subspaces of clips are (projection kernel)",
-    "kernel: nearest": "nearest subspace, in the space of a kernel of frames",
-    "kernel: SVM": "an SVM on subspaces, in the space of a kernel of frames",
-    "gSC": "sparse coding: few labelled clips add up to the new one and decide",
-    "gLC": "local coding: labelled clips nearby add up to the new one and decide",
-    "kgSC": "sparse coding, in the space of a kernel of frames",
-    "kgLC": "local coding, in the space of a kernel of frames",
-    "GDA": "discriminant analysis of subspaces (Grassmann kernel)",
-    "GGDA": "discriminant analysis that keeps neighbours together",
-    "kernel: GDA": "discriminant analysis, in the space of a kernel of frames",
-    "DCC": "canonical correlations, after a map that tells classes apart",
-    "affine hulls": "distance of the affine hulls of frames (KAHM)",
-    "convex hulls": "distance of the convex hulls of frames (KAHM)",
-    "kernel: affine hulls": "distance of affine hulls, in the space of a kernel of frames",
-    "MSM": "mutual subspace method: the least angles of subspaces",
-    "CMSM": "MSM on the differences of the classes' subspaces",
-    "OMSM": "MSM after a map that makes the classes' subspaces orthogonal",
-    "KMSM": "least angles of subspaces, in the space of a kernel of frames",
-    "KCMSM": "CMSM, in the space of a kernel of frames",
-    "KOMSM": "OMSM, in the space of a kernel of frames",
-    "PM": "a clip as a point on a product of manifolds, of its tensor's factors",
-    "TCCA": "canonical correlations of the clips as tensors",
-    "iSC": "sparse coding in the tangent space of each new clip's subspace",
-    "lE-SC": "sparse coding in the tangent space of one fixed subspace",
-    "lE-SC-adaptive": "lE-SC in the tangent space of the clips' mean",
-    "LDS": "a clip as a linear dynamical system (Martin distance)",
-    "CS-LDS": "LDS from few random measurements of each frame",
-    "DFS": "dynamic fractal spectrum: textures that move",
-    "DL-PEGASOS": "LDS of patches over a learned dictionary",
-}
 TERMS = {  # {the parameter: what its words mean}
     "recipe": "centred: less the mean frame of the clip; stacks: with frames that follow",
     "p": "directions: of the subspace of a clip, the strongest patterns of its frames",
@@ -212,50 +174,6 @@ VALUES = {
 def slug(name):
     """The name in lower case with _ for all that is no letter or digit, for files."""
     return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
-
-
-def is_named(name, first_words):
-    """Does a row begin with one of these words?
-
-    Or, where no row begins so, what stands behind its colon. Without words all do.
-
-    >>> is_named("gSC", ["gsc"]), is_named("kernel: SVM", ["svm"]), is_named("GDA", ["g"])
-    (True, True, False)
-    """
-    return first_words is None or any(
-        begins(name, first)
-        or (
-            begins(name.partition(": ")[2], first)
-            and not any(begins(other, first) for other in ROWS)
-        )
-        for first in first_words
-    )
-
-
-def begins(name, first):
-    """Does a name begin with these words?"""
-    return f"{slug(name)}_".startswith(f"{slug(first)}_")
-
-
-def check_methods(first_words, names):
-    """ValueError unless a row of these names begins with each of the words."""
-    for first in first_words or []:
-        if not any(is_named(name, [first]) for name in names):
-            likely = [name.lower() for name in names]
-            likely += [re.split("[ :,]", name)[0] for name in likely]
-            raise ValueError(
-                f"--methods must hold the first words of rows, got {first!r}"
-                f"{meant(first.lower(), likely)}; the rows are: "
-                f"{'; '.join(names)}"
-            )
-
-
-def meaning(name):
-    """What a row does, in a line; "" if it is none of ours."""
-    learned = LEARNED.fullmatch(name)
-    if learned:
-        return f"{learned[1]} over subspaces that are learned; ridge regression of the codes"
-    return ROWS.get(name, "")
 
 
 def in_words(name, value, least=None):

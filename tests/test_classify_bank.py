@@ -86,7 +86,7 @@ def test_the_sum_of_points_is_the_mean_of_matrices():
 def test_candidates_within_a_standard_error_of_the_best_are_summed():
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], [*methods(0, Settings())])
+    fill(bank, [ranking], [*methods(bank, 0, Settings())])
     for linear in (True, False):
         by_hand = {}
         for candidate, K in candidates_of(bank_of()).items():
@@ -233,7 +233,7 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
     monkeypatch.setattr(inner_product, "MOST_BYTES", 3 * 4 * 36**2)
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], [*methods(0, Settings())])
+    fill(bank, [ranking], [*methods(bank, 0, Settings())])
     assert len(bank.grams) == 3
     best = max(ranking.accuracy.values())
     assert best in {ranking.accuracy[candidate] for candidate in bank.grams}
@@ -273,7 +273,11 @@ def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
     monkeypatch.setattr(inner_product, "MOST_BYTES", 5 * 4 * 36**2)
     bank = bank_of(noise=3.0)
     ranking = ranking_of(bank)
-    fill(bank, [ranking], [m for m in methods(0, Settings()) if m.reads != "kernels"])
+    fill(
+        bank,
+        [ranking],
+        [m for m in methods(bank, 0, Settings()) if m.reads != "kernels"],
+    )
     within = ranking.summed(linear=True)
     assert len(within) > 6
     left = [ranking.accuracy[c] for c in bank.grams if c != ranking.usual()]
@@ -296,7 +300,11 @@ def test_memory_that_is_short_goes_to_what_is_best_in_any_split(monkeypatch):
 
         ranking.judge = judge
         ranking.usual = lambda: Candidate("plain", 4)
-    fill(bank, rankings, [m for m in methods(0, Settings()) if m.reads != "kernels"])
+    fill(
+        bank,
+        rankings,
+        [m for m in methods(bank, 0, Settings()) if m.reads != "kernels"],
+    )
     for ranking in rankings:
         assert {candidate.p for candidate in ranking.summed(True)} == {1, 2, 3}
     assert {candidate.p for candidate in bank.grams} == {1, 2, 4}
@@ -316,7 +324,7 @@ def test_gaussian_candidates_are_of_the_leading_recipes_where_they_take_long(
     monkeypatch.setattr("grassmann_classify.bank.CHEAP", 0)
     bank = bank_of()
     ranking = ranking_of(bank)
-    fill(bank, [ranking], [*methods(0, Settings())])
+    fill(bank, [ranking], [*methods(bank, 0, Settings())])
     in_kernels = {c.recipe for c in ranking.accuracy if c.kernel is not None}
     assert in_kernels == {*ranking.leading()} and len(in_kernels) == 2
 
@@ -328,7 +336,7 @@ def test_what_a_split_sums_is_kept_whatever_recipes_lead_in_others(monkeypatch):
     leading = [["plain"], ["stack 4"]]
     for ranking, names in zip(rankings, leading):
         ranking.leading = lambda names=names: names
-    fill(bank, rankings, [*methods(0, Settings())])
+    fill(bank, rankings, [*methods(bank, 0, Settings())])
     for ranking in rankings:
         for linear in (True, False):
             assert bank.grams.keys() >= {*ranking.summed(linear)}
@@ -361,7 +369,7 @@ def test_rows_that_need_a_dimension_have_one_where_spectra_alone_are_asked_for()
 def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
     bank = bank_of()
     bank.recipes = recipes_of(PLAIN, (5,), [24], ["raw"], [False], [1, 30])
-    fill(bank, [ranking_of(bank)], [*methods(0, Settings())])
+    fill(bank, [ranking_of(bank)], [*methods(bank, 0, Settings())])
     assert bank.names == ["plain"] and list(bank.absent) == ["stack 30"]
     assert "recipe stack 30 left out: n_blocks must" in capsys.readouterr().err
 

@@ -15,12 +15,12 @@ import pytest
 from PIL import Image
 
 from grassmann_classify.__main__ import main
+from grassmann_classify.baseline_rows import meaning
 from grassmann_classify.clips import Clip, films_of, strip
 from grassmann_classify.page import SHOWN, Report, plot_accuracies, webp
 from grassmann_classify.results import Results
 from grassmann_classify.settings import Paths
 from grassmann_classify.tables import Comparison, Table
-from grassmann_classify.words import meaning
 from grassmann_sc import plots
 
 FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
