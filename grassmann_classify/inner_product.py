@@ -20,7 +20,7 @@ from grassmann_classify.recipes import rank_of
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
-LAM = 0.03  # of the ranking, in units of lam_max
+LAM = 0.1  # of the ranking, in units of lam_max
 WITHIN = 1  # standard errors of accuracy within which candidates are summed
 HOPELESS = 3  # standard errors behind, after which no further fold is tried
 SATURATED = 0.99  # the tenth best accuracy, above which ranking tells little

@@ -251,7 +251,7 @@ def test_learned_atoms_begin_with_drawn_samples():
     """As in Algorithms 4 and 6."""
     settings = paper_experiments.Settings([2], atoms=4)
     inputs = SimpleNamespace(collection=SimpleNamespace(sets=[np.zeros((3, 2))]))
-    rows = paper_experiments.methods_of(PRESETS["ballet"], inputs)(None, 9, settings)
+    rows = paper_experiments.methods_of(PRESETS["ballet"], inputs)(inputs, 9, settings)
     learned = itertools.islice((row for row in rows if "learned" in row.name), 4)
     for row, name in zip(learned, ["gSC", "kgSC", "gLC", "kgLC"], strict=True):
         assert row.name.startswith(name)
