@@ -42,6 +42,8 @@ from grassmann_sc.baselines.estimators import (
 )
 
 REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
+# of codes in tangent spaces, in units of lam_max: they choose smaller ones than gSC
+TANGENT_LAM = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
 SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
 BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
 # gamma of KMSM, KCMSM and KOMSM, in units of the median rule's
@@ -200,8 +202,8 @@ def baselines(bank, smallest, settings):
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
     yield row("DCC", "subspaces", grid)
     # at the recipe and p of gSC: iSC takes the logarithms of all pairs for each lam
-    yield row("iSC", "subspaces", {"lam": settings.lam[1::2] or settings.lam})
-    grid = {"lam": settings.lam, "positive": [False, True]}
+    yield row("iSC", "subspaces", {"lam": TANGENT_LAM[1::2]})
+    grid = {"lam": TANGENT_LAM, "positive": [False, True]}
     yield row("lE-SC", "subspaces", grid)
     yield row("lE-SC-adaptive", "subspaces", grid)
     sets = bank.collection.sets

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # in units of each query's lam_max
-LAM = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
+LAM = [0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
 C = [0.1, 1, 10, 100, 1000]
 MOST_P = 24
