@@ -197,6 +197,8 @@ def test_a_gaussian_candidate_is_given_up_beside_a_linear_one():
 
 def test_labels_of_sets_that_are_not_learned_change_nothing():
     """Neither what is ranked nor what is whitened knows the labels of the test part."""
+    split = evaluation.split_of(bank_of(), LABEL, None, *PARTS, Settings())
+    assert {*split.label[PARTS[1]]} == {LABEL[PARTS[0][0]]}
     other = LABEL.copy()
     other[PARTS[1]] = RNG.permutation(other[PARTS[1]])
     chosen = []
@@ -431,6 +433,68 @@ def test_rows_read_the_usual_candidate_one_within_chance_or_the_sum_of_these():
     assert usual.inner.candidates == [Candidate("plain", 2)] and len(best) == 4
     assert summed.inner.candidates == best and summed.chosen["candidates"] == 4
     assert {*single.inner.candidates} <= {*best} and len(single.inner.candidates) == 1
+
+
+def test_rows_without_a_kernel_sum_linear_candidates_and_the_others_gaussian_ones_too():
+    bank = bank_of()
+    split = evaluation.split_of(bank, LABEL, None, *PARTS, Settings())
+    for grams in [*bank.linear("plain"), *bank.gaussian("plain")]:
+        bank.grams |= grams
+    split.ranking.accuracy = dict.fromkeys(bank.grams, 0.9)
+    linear = {candidate for candidate in bank.grams if candidate.kernel is None}
+    assert linear < bank.grams.keys()
+    rows = {m.name: m for m in evaluation.rows_of(bank, split.smallest, Settings())}
+    for name, candidates in (("gLC", linear), ("kgLC", bank.grams.keys())):
+        row = attempt(rows[name], split)
+        assert {*row.inner.candidates} == candidates
+        assert row.chosen["candidates"] == len(candidates)
+
+
+def test_a_row_is_whitened_where_what_varies_within_classes_is_in_its_way():
+    """Each set is its class and, stronger, a point of a space that no class has."""
+    bank = bank_of()
+    split = evaluation.split_of(bank, LABEL, None, *PARTS, Settings())
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([np.eye(3)[LABEL], 2 * rng.standard_normal((36, 5))])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    inner = InnerProduct([Candidate("plain", 2)], bank.recipes, [0.5])
+    split.shared[True] = inner, rows @ rows.T, {}
+    settings = Settings(methods=["nearest"], kernels=False)
+    _, method = evaluation.rows_of(bank, split.smallest, settings)
+    row = attempt(method, split)
+    assert "shrinkage" in row.chosen and row.score > 0.9
+    split.shrinkage = [None]
+    assert attempt(method, split).score < 0.7
+
+
+def test_everything_is_chosen_on_few_sets_evenly_of_all_classes(monkeypatch):
+    """The first of the repeated folds serves rows that take long."""
+    train = np.arange(12, 36)
+    split = evaluation.split_of(
+        bank_of(), LABEL, None, train, np.arange(12), Settings()
+    )
+    tested = np.concatenate([validate for _, validate in split.once])
+    assert sorted(tested) == train.tolist() and len(split.folds) > len(split.once)
+    monkeypatch.setattr(evaluation, "MOST_TO_CHOOSE", 12)
+    split = evaluation.split_of(
+        bank_of(), LABEL, None, train, np.arange(12), Settings()
+    )
+    few = np.unique(np.concatenate([np.concatenate(fold) for fold in split.folds]))
+    assert np.bincount(LABEL[few]).tolist() == [4, 4, 4]
+    assert {*few} <= {*train} and split.train.tolist() == train.tolist()
+    assert split.ranking.n == 12
+
+
+def test_what_was_whitened_serves_the_same_sets_and_shrinkage_alone():
+    K = mean_of(candidates_of(bank_of()).values())
+    made = {}
+    validate = np.arange(24, 36)
+    for fit in (np.arange(24), np.arange(12), np.arange(24)):
+        for shrinkage in SHRINKAGE:
+            parts = Whitened(K, LABEL, shrinkage, made).parts(fit, validate)
+            alone = Whitened(K, LABEL, shrinkage, {}).parts(fit, validate)
+            for A, B in zip(parts, alone, strict=True):
+                np.testing.assert_array_equal(A, B)
 
 
 def test_a_fold_is_whitened_by_the_labels_of_its_sets_to_learn_from():
