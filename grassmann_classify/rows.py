@@ -429,16 +429,17 @@ def _candidates(method, split):
     """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
     bank = split.bank
     ranking = split.ranking
+    # of a centred set neither the mean nor where its hull lies is left
+    names = uncentred(bank)
+    if callable(method.reads) or method.reads == "frames":  # take seconds
+        names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]
+    if callable(method.reads):
+        return method.reads(bank, split.train, *names), None
     if method.reads in first_tries.FEATURES:
-        names = uncentred(bank)
-        if method.reads == "frames":  # whose machines take seconds
-            names = [ranking.best(lambda candidate: candidate.recipe in names).recipe]
         return {
             (("recipe", name),): Sets(features(bank, method.reads, name))
             for name in names
         }, None
-    if callable(method.reads):
-        return method.reads(bank, split.train, ranking.best().recipe), None
     if method.predict is None:
         return _grid(method, split), None
     if method.among == "sum":
@@ -544,11 +545,13 @@ def fit_and_predict(estimator, sets, queries, y):
 def _grid(method, split):
     """{(*other parameters, first parameter): Sets} of the points of a method's grid.
 
-    By the recipe of the best linear candidate, and its p where the grid has none.
+    By the recipe of the best linear candidate, and its p where the grid has none; videos
+    are as they were read.
     """
     bank = split.bank
     best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
-    recipe = [] if best.recipe is None else [("recipe", best.recipe)]
+    has_recipe = best.recipe is not None and method.reads != "videos"
+    recipe = [("recipe", best.recipe)] * has_recipe
     grid = method.grid
     # what is read, and what estimators made of it, by p
     read = {None: (bank.videos, {})}

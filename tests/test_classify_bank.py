@@ -450,6 +450,26 @@ def test_rows_without_a_kernel_sum_linear_candidates_and_the_others_gaussian_one
         assert row.chosen["candidates"] == len(candidates)
 
 
+def test_hulls_and_machines_on_frames_take_the_best_recipe_that_keeps_the_mean():
+    bank = bank_of()
+    words = "frames,mean,affine,convex,dcc".split(",")
+    settings = Settings(methods=words, kernels=False)
+    split = evaluation.split_of(bank, LABEL, None, *PARTS, settings)
+    for name in bank.names:
+        for grams in bank.linear(name):
+            bank.grams |= grams
+    best = {"stack 4": 0.5, "centred, stack 4": 0.9}
+    split.ranking.accuracy = {c: best.get(c.recipe, 0.1) for c in bank.grams}
+    recipes = {}
+    for method in evaluation.rows_of(bank, split.smallest, settings):
+        recipes[method.name] = attempt(method, split).chosen.get("recipe")
+    assert recipes.pop("DCC") == "centred, stack 4"
+    for name in ("frames: SVM", "affine hulls", "convex hulls"):
+        assert recipes.pop(name) == "stack 4"
+    assert len(recipes) == 2
+    assert not any(bank.recipes[name].center for name in recipes.values())
+
+
 def test_a_row_is_whitened_where_what_varies_within_classes_is_in_its_way():
     """Each set is its class and, stronger, a point of a space that no class has."""
     bank = bank_of()

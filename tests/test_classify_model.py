@@ -265,6 +265,21 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     assert np.allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
 
+def test_rows_on_videos_read_their_frames_whatever_the_recipes():
+    pytest.importorskip("skimage", reason="HOG needs the extra 'image'")
+    rng = np.random.default_rng(0)
+    labels = np.arange(18) % 3
+    patterns = 30 * rng.standard_normal((3, 24, 24))
+    waves = np.cos(np.arange(9) + rng.uniform(0, 6, (18, 1)))
+    sets = waves[:, :, None, None] * patterns[labels, None]
+    sets += 128 + rng.standard_normal(sets.shape)
+    settings = Settings(methods=["pm"], kernels=False, features=["hog"])
+    model = fit([*sets[:12]], labels[:12], settings=settings)
+    assert "HOG" not in model.chosen and model.frame == (24, 24)
+    np.testing.assert_allclose(model.points, sets[:12], rtol=1e-6)
+    assert predict(model, [*sets[12:]]).labels.tolist() == labels[12:].tolist()
+
+
 @pytest.mark.parametrize(
     "name", ["gsc", "subspaces", "nearest subspace", "gda", "gsc 4 learned"]
 )
