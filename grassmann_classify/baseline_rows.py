@@ -201,10 +201,10 @@ def baselines(bank, smallest, settings):
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
     yield row("DCC", "subspaces", grid)
-    # at the recipe and p of gSC: iSC takes the logarithms of all pairs for each lam
+    # iSC takes the logarithms of all pairs, and lE-SC-adaptive the mean, anew for each p
     yield row("iSC", "subspaces", {"lam": TANGENT_LAM[1::2]})
-    grid = {"lam": TANGENT_LAM, "positive": [False, True]}
-    yield row("lE-SC", "subspaces", grid)
+    grid = {"lam": TANGENT_LAM[::2], "positive": [False, True]}
+    yield row("lE-SC", "subspaces", {"p": p, **grid})
     yield row("lE-SC-adaptive", "subspaces", grid)
     sets = bank.collection.sets
     if sets is None:
