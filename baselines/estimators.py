@@ -8,9 +8,10 @@ in order of time, (n_frames, height, width), or one array of them.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections import namedtuple
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from operator import attrgetter
@@ -181,6 +182,20 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
+        K = self._gram_of_labelled(X, y)
+        return self._keep(K, next(self._learn(K, [self.reg])))
+
+    def each_reg(
+        self, X: ArrayLike, y: core.Labels, regs: Sequence[float]
+    ) -> Iterator[Self]:
+        """Copies of this, fitted with each reg, which share what does not depend on it."""
+        K = self._gram_of_labelled(X, y)
+        for reg, learned in zip(regs, self._learn(K, regs)):
+            fitted = copy.copy(self)
+            fitted.reg = reg
+            yield fitted._keep(K, learned)
+
+    def _gram_of_labelled(self, X, y):
         core.check_choice(self.rule, "rule", "neighbor", "mean")
         if not callable(self.kernel):
             core.check_choice(
@@ -196,7 +211,10 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         if not self.is_precomputed():
             self.subspaces_ = K.copy()
             K = self._gram(K)
-        self.coefficients_, self.values_, self.negative_share_ = self._learn(K)
+        return K
+
+    def _keep(self, K, learned):
+        self.coefficients_, self.values_, self.negative_share_ = learned
         self.coordinates_ = K @ self.coefficients_
         self.means_ = np.stack(
             [
@@ -207,8 +225,8 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         self.n_features_out_ = self.coordinates_.shape[1]
         return self
 
-    def _learn(self, K):
-        return sets.gda(K, self.index_, self.reg)
+    def _learn(self, K, regs):
+        return sets.each_gda(K, self.index_, regs)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Coordinates (n, m), features for any classifier."""
@@ -279,15 +297,15 @@ class GGDA(GDA):
     n_angles: int | None = 1
     beta: float = 1.0
 
-    def _learn(self, K):
-        return sets.ggda(K, self.index_, beta=self.beta, reg=self.reg)
+    def _learn(self, K, regs):
+        return sets.each_ggda(K, self.index_, regs, self.beta)
 
 
 # -------------------------------------------------- discriminant canonical correlations
 
 
 @dataclass(eq=False, repr=False)
-class DCC(Learner, estimators.OnSubspaces):
+class DCC(Sharing, Learner, estimators.OnSubspaces):
     """Discriminant analysis of canonical correlations (sets.dcc), then the nearest set.
 
     The nearest training set has the largest sum of canonical correlations after the
@@ -320,6 +338,7 @@ class DCC(Learner, estimators.OnSubspaces):
         self.transform_, self.objective_, n_iter = sets.dcc(
             X,
             self.index_,
+            begun=self.once("begun", lambda: sets.dcc_begun(X, self.index_)),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             **self.options("dimension", "reg", "tol"),
         )

@@ -253,6 +253,7 @@ def image_bases(X, T):
 CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n_iter")
 # scatters of pairs of sets, see _scatters
 Pairs = namedtuple("Pairs", "within between share")
+Begun = namedtuple("Begun", "span P index pairs dtype")  # where dcc begins
 
 
 def dcc(
@@ -263,6 +264,7 @@ def dcc(
     n_iter: int = 10,
     reg: float = 1e-3,
     tol: float = 1e-4,
+    begun: Begun | None = None,
 ) -> CorrelationTransform:
     """Learn T (d, m) for subspaces X (N, d, p), discriminant canonical correlations.
 
@@ -279,9 +281,10 @@ def dcc(
     pairs of different classes, b, and of one, w, in [0, 1]. A step that does not raise
     it ends the search and is undone; a rise of at most tol ends it.
 
-    dimension: m, in p + 1..r, None for r. Returns a named tuple: transform (d, m), or
-    None for T = I if no step raised the objective, objective (n_iter + 1,), ascending,
-    and n_iter. Queries are compared by image_bases and correlation_kernel.
+    dimension: m, in p + 1..r, None for r. begun: dcc_begun(X, labels), where it begins
+    whatever the other arguments are, or None. Returns a named tuple: transform (d, m),
+    or None for T = I if no step raised the objective, objective (n_iter + 1,),
+    ascending, and n_iter. Queries are compared by image_bases and correlation_kernel.
     ValueError if there is one class, or classes do not differ. Source: Kim, Kittler and
     Cipolla, PAMI 2007.
 
@@ -295,20 +298,13 @@ def dcc(
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     reg = check_reg(reg)
     tol = core.check_number(tol, "tol", least=0)
-    X = core.check_dictionary(X, "X")
-    _, index = shared.check_classes(labels, len(X))
-    span, _ = _principal_directions(X.astype(np.float64, copy=False))
+    if not isinstance(begun, (Begun, type(None))):
+        raise TypeError(f"begun must be that of dcc_begun, got {begun!r}")
+    span, P, index, pairs, dtype = dcc_begun(X, labels) if begun is None else begun
     r = span.shape[1]
     m = core.check_integer(  # in p dimensions all correlations are 1
-        r if dimension is None else dimension, "dimension", min(X.shape[2] + 1, r), r
+        r if dimension is None else dimension, "dimension", min(P.shape[2] + 1, r), r
     )
-    P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
-    pairs = _scatters(P, np.eye(r), index)
-    if pairs.share == 0:
-        raise ValueError(
-            "X must hold subspaces that differ between classes, got canonical "
-            "correlations of 1 for all pairs"
-        )
     T = None
     objective = [pairs.share]
     for _ in range(n_iter):
@@ -327,8 +323,23 @@ def dcc(
             break
     if T is not None:
         T = _discriminating_directions(came_from, m, reg) if m == r else T
-        T = (span @ T).astype(X.dtype)
+        T = (span @ T).astype(dtype)
     return CorrelationTransform(T, np.array(objective), len(objective) - 1)
+
+
+def dcc_begun(X, labels):
+    """Return where dcc begins, whatever the dimension and reg."""
+    X = core.check_dictionary(X, "X")
+    _, index = shared.check_classes(labels, len(X))
+    span, _ = _principal_directions(X.astype(np.float64, copy=False))
+    P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
+    pairs = _scatters(P, np.eye(span.shape[1]), index)
+    if pairs.share == 0:
+        raise ValueError(
+            "X must hold subspaces that differ between classes, got canonical "
+            "correlations of 1 for all pairs"
+        )
+    return Begun(span, P, index, pairs, X.dtype)
 
 
 def _discriminating_directions(pairs, m, reg, any_basis=False):
@@ -460,30 +471,40 @@ def gda(
     >>> (K @ learned.coefficients).shape, learned.negative_share
     ((9, 2), 0.0)
     """
+    return next(each_gda(K, labels, [reg]))
+
+
+def each_gda(K, labels, regs):
+    """Yield gda of each reg, which share all but a factorisation."""
     K = check_gram(K)
     classes, index = shared.check_classes(labels, len(K))
-    reg = check_reg(reg)
+    regs = [check_reg(reg) for reg in regs]
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
         np.bincount(index)
     )
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
-    scatter = _ridged(within.T @ within, reg * np.square(G).sum() / len(G))
+    scatter = within.T @ within
     # numerator = M M^T
     M = G @ (membership - np.sqrt(np.bincount(index)) / len(index))
-    factor = scipy.linalg.cho_factor(scatter, lower=True)
-    solution = scipy.linalg.cho_solve(factor, M)
-    values, vectors = np.linalg.eigh(M.T @ solution)
-    # of M, squared, over s
-    rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
-    kept = np.flatnonzero(values > rounding)[::-1][: len(classes) - 1]
-    if len(kept) == 0:
-        raise ValueError(
-            "labels must be of classes whose means differ, got means that coincide in "
-            "the kernel's feature space"
+    for reg in regs:
+        solution = scipy.linalg.cho_solve(
+            scipy.linalg.cho_factor(
+                _ridged(scatter, reg * np.square(G).sum() / len(G)), lower=True
+            ),
+            M,
         )
-    coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return _discriminant(K, coefficients, values[kept], clip, negative_share)
+        values, vectors = np.linalg.eigh(M.T @ solution)
+        # of M, squared, over s
+        rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
+        kept = np.flatnonzero(values > rounding)[::-1][: len(classes) - 1]
+        if len(kept) == 0:
+            raise ValueError(
+                "labels must be of classes whose means differ, got means that "
+                "coincide in the kernel's feature space"
+            )
+        coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
+        yield _discriminant(K, coefficients, values[kept], clip, negative_share)
 
 
 def ggda(
@@ -510,10 +531,15 @@ def ggda(
     >>> (K @ learned.coefficients).shape
     (9, 2)
     """
+    return next(each_ggda(K, labels, [reg], beta))
+
+
+def each_ggda(K, labels, regs, beta):
+    """Yield ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K)
     classes, index = shared.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
-    reg = check_reg(reg)
+    regs = [check_reg(reg) for reg in regs]
     N = len(K)
     G, clip, negative_share = _positive_part(K)
     same = np.equal.outer(index, index)
@@ -521,12 +547,14 @@ def ggda(
     W_b = (~same).astype(np.float64)
     numerator = G @ (np.diag(W_b.sum(axis=1)) - W_b + beta * W_w) @ G
     numerator = (numerator + numerator.T) / 2
-    values, vectors = scipy.linalg.eigh(
-        numerator,
-        _ridged((G * W_w.sum(axis=0)) @ G, reg * np.square(G).sum() / N),
-        subset_by_index=[N - len(classes) + 1, N - 1],
-    )
-    return _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
+    scatter = (G * W_w.sum(axis=0)) @ G
+    for reg in regs:
+        values, vectors = scipy.linalg.eigh(
+            numerator,
+            _ridged(scatter, reg * np.square(G).sum() / N),
+            subset_by_index=[N - len(classes) + 1, N - 1],
+        )
+        yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
 
 
 def _ridged(A, ridge):

@@ -10,8 +10,6 @@ import itertools
 import re
 from functools import partial
 
-from sklearn.base import clone
-
 from grassmann_classify.rows import (
     LEARNED,
     ROWS,
@@ -260,17 +258,18 @@ def video_baselines(bank):
 def discriminant_predictions(estimator, name, values):
     """predict for tuning.Search: labels by GDA or GGDA, for each reg and each value.
 
-    name, values: a parameter and its values. All values of "rule" use the same fit.
+    name, values: a parameter and its values. All values of "rule" use the same fits.
     """
 
     def predict(K_dd, K_xd, y):
         answers = {}
-        model = clone(estimator)
-        for reg, value in itertools.product(REG, values):
-            model.set_params(reg=reg, **{name: value})
-            if name != "rule" or value == values[0]:
-                model.fit(K_dd, y)
-            answers[("reg", reg), (name, value)] = model.predict(K_xd)
+        fits = []
+        for value in values:
+            if name != "rule" or not fits:
+                fits = [*estimator.set_params(**{name: value}).each_reg(K_dd, y, REG)]
+            for fitted in fits:
+                labels = fitted.set_params(**{name: value}).predict(K_xd)
+                answers[("reg", fitted.reg), (name, value)] = labels
         return answers
 
     return predict

@@ -171,6 +171,19 @@ def test_dcc_compares_images_of_bases():
     assert error(fitted.class_scores(Q).max(axis=1), similarity.max(axis=1)) < LOOSE
 
 
+def test_what_dcc_shares_does_not_depend_on_dimension_and_reg():
+    made = {}
+    for dimension in (5, None):
+        for reg in (1e-3, 0.1):
+            shared = DCC(dimension, reg=reg)
+            shared.made = made
+            alone = DCC(dimension, reg=reg).fit(D, LABELS)
+            assert np.array_equal(
+                shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q)
+            )
+    assert len(made) == 1
+
+
 def test_isc_takes_the_class_of_least_residual():
     codes = tangent.intrinsic_codes(Q, D, 0.05)
     fitted = ISC(0.05).fit(D, LABELS)
@@ -194,8 +207,7 @@ def test_log_euclidean_coding_takes_the_class_of_least_residual(base):
     of_class = [codes[:, LABELS == c] @ d[LABELS == c] for c in fitted.classes_]
     residuals = [np.square(x - part).sum(axis=1) for part in of_class]
     expected = fitted.classes_[np.argmin(residuals, axis=0)]
-    apart = np.square(x).sum(axis=1) > 1e-20  # from the base, where all classes tie
-    assert np.array_equal(fitted.predict(Q)[apart], expected[apart])
+    assert np.array_equal(fitted.predict(Q), expected)
     assert fitted.base_.shape == (12, 2)
 
 
@@ -816,9 +828,21 @@ def test_queries_of_too_few_frames_are_refused():
 # ------------------------------------------------------------------------------ sharing
 
 
+@pytest.mark.parametrize("learner", [GDA("precomputed"), GGDA("precomputed")])
+def test_fits_of_several_reg_are_those_of_each(learner):
+    labels = np.arange(12) % 3
+    K = core.projection_kernel(core.random_subspaces(12, 9, 2, rng=0))
+    regs = [1e-4, 1e-1]
+    for reg, fitted in zip(regs, learner.each_reg(K, labels, regs)):
+        alone = clone(learner).set_params(reg=reg).fit(K, labels)
+        assert np.array_equal(fitted.coefficients_, alone.coefficients_)
+        assert fitted.get_params() == alone.get_params()
+
+
 @pytest.mark.parametrize(
     "learner, grid",
     [
+        (DCC(), [{"dimension": None}, {"dimension": 5}, {"reg": 1e-1}]),
         (LogEuclideanSC("mean"), [{"lam": 0.01}, {"base": None}, {"lam": 0.5}]),
         (
             MSM(p=2),

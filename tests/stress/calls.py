@@ -47,6 +47,7 @@ NO_CALL = {  # what starts processes, and objects that only the code of the kit 
     "codes",
     "options",
     "is_precomputed",
+    "each_reg",
 }
 
 
