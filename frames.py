@@ -114,6 +114,7 @@ class Avoidable(ValueError):
 def read_frames(
     path: str | os.PathLike,
     *,
+    grey: bool = True,
     size: tuple[int, int] | None = None,
     every: int = 1,
     at_most: int | None = None,
@@ -124,13 +125,13 @@ def read_frames(
 ) -> np.ndarray:
     """Frames of a clip: (n_frames, height, width), or (n_frames, d) of vectors.
 
-    Colours become grey: luma 0.299 R + 0.587 G + 0.114 B.
-
     path: a folder of images of one frame each, in the natural order of their names (2
         before 10); an image file of one or more frames; an .npy, .npz or .mat file with
         an array (n_frames, d), (n_frames, height, width[, 3 or 4]); a .csv or .tsv
         table with a row a time step; anything else is decoded as a video (needs PyAV:
         pip install av)
+    grey: luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
+        height, width, 3)
     size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
         bytes, other types become float32
     every, at_most, evenly: every k-th frame, of these the first n or n at even steps
@@ -157,7 +158,8 @@ def read_frames(
     path = _existing(path)
     size = None if size is None else _check_size(size)
     choose = _chooser(every, at_most, evenly)
-    prepare = functools.partial(prepared, size=size, name=path)
+    grey = core.check_flag(grey, "grey")
+    prepare = functools.partial(prepared, grey=grey, size=size, name=path)
     if path.is_dir():
         files = choose(_images_of(path))
         frames = [prepare(next(_image_frames(file, i))) for i, file in enumerate(files)]
@@ -167,7 +169,7 @@ def read_frames(
     elif path.suffix.lower() in IMAGES:
         frames = choose(map(prepare, _image_frames(path)))
     else:
-        frames = choose(map(prepare, _video_frames(path)))
+        frames = choose(map(prepare, _video_frames(path, grey)))
     return _stacked(path, frames)
 
 
@@ -455,7 +457,7 @@ def _video_shape(path):
     return shapes[0]
 
 
-def _video_frames(path):
+def _video_frames(path, grey):
     _video_shape(path)  # says what is wrong with a header
     import av
     from av.video.reformatter import VideoReformatter
@@ -467,7 +469,7 @@ def _video_frames(path):
         # a name such as 12:30.mp4 would be a protocol
         with open(path, "rb") as file, av.open(file) as container:
             for frame in container.decode(video=0):
-                image = reformatter.reformat(frame, format="gray")
+                image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
                 yield image.to_ndarray()
                 i += 1
             # 0 where the container does not say
@@ -657,7 +659,7 @@ def _array_name(names, key):
     )
 
 
-def prepared(frame, size=None, name=""):
+def prepared(frame, grey=True, size=None, name=""):
     """A frame (height, width[, channels]) or (d,), grey and resized as asked for.
 
     ValueError that begins with the name, if there is one, if a vector is to be resized.
@@ -666,16 +668,17 @@ def prepared(frame, size=None, name=""):
         _check_image(frame.shape, name)
     if frame.ndim == 3 and frame.shape[2] in (1, 4):
         frame = frame[..., 0] if frame.shape[2] == 1 else frame[..., :3]
-    if frame.ndim == 3:
+    if grey and frame.ndim == 3:
         luma = frame @ np.array(LUMA)
         frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
     if size is None:
         return frame
-    from PIL import Image
-
     frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
-    image = Image.fromarray(np.ascontiguousarray(frame))
-    return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
+    if frame.ndim == 2:
+        return _resized(frame, size)
+    return np.stack(
+        [_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1
+    )
 
 
 def _check_image(shape, name):
@@ -685,6 +688,13 @@ def _check_image(shape, name):
             f"{name}{': ' if name else ''}frames must be images to be resized, got "
             f"vectors of length {shape[0]}"
         )
+
+
+def _resized(channel, size):
+    from PIL import Image
+
+    image = Image.fromarray(np.ascontiguousarray(channel))
+    return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
 
 
 # ----------------------------------------------------------------------------- tables

@@ -115,6 +115,9 @@ def test_videos_come_back_but_for_compression(tmp_path):
     frames = read_frames(video(tmp_path / "clip.mp4", SMOOTH))
     assert frames.shape == SMOOTH.shape and frames.dtype == np.uint8
     assert np.abs(frames.astype(int) - SMOOTH).mean() < 3
+    colour = read_frames(tmp_path / "clip.mp4", grey=False)
+    assert colour.shape == (*SMOOTH.shape, 3)
+    assert np.abs(colour.astype(int) - SMOOTH[..., None]).mean() < 3
 
 
 def test_a_video_is_a_file_whatever_its_name(tmp_path, monkeypatch):
@@ -125,15 +128,16 @@ def test_a_video_is_a_file_whatever_its_name(tmp_path, monkeypatch):
     assert read_frames(name).shape == SMOOTH.shape
 
 
-def test_colours_of_a_video_become_their_luma(tmp_path):
+def test_colours_of_a_video_are_red_green_and_blue(tmp_path):
     frames = np.full((4, 32, 48, 3), [200, 120, 40], np.uint8)
-    grey = read_frames(video(tmp_path / "clip.mp4", frames))
-    assert np.abs(grey - frames @ [0.299, 0.587, 0.114]).max() < 10
+    colour = read_frames(video(tmp_path / "clip.mp4", frames), grey=False)
+    assert np.abs(colour.astype(int) - frames).max() < 20
 
 
 def test_grey_is_the_luma(tmp_path):
     luma = np.rint(COLOUR @ [0.299, 0.587, 0.114])
     np.testing.assert_array_equal(read_frames(folder(tmp_path / "rgb", COLOUR)), luma)
+    np.testing.assert_array_equal(read_frames(tmp_path / "rgb", grey=False), COLOUR)
     np.save(tmp_path / "a.npy", COLOUR / 255)
     np.testing.assert_allclose(
         read_frames(tmp_path / "a.npy"),
@@ -217,10 +221,13 @@ def test_resizing_averages(tmp_path):
     np.testing.assert_allclose(
         resized[0, 0], [0, 0, 0, 1 / 8, 7 / 8, 1, 1, 1], atol=1e-6
     )
-    assert read_frames(folder(tmp_path / "rgb", COLOUR), size=(5, 7)).shape == (
+    assert read_frames(
+        folder(tmp_path / "rgb", COLOUR), grey=False, size=(5, 7)
+    ).shape == (
         12,
         5,
         7,
+        3,
     )
 
 
