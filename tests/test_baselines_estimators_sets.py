@@ -207,7 +207,8 @@ def test_log_euclidean_coding_takes_the_class_of_least_residual(base):
     of_class = [codes[:, LABELS == c] @ d[LABELS == c] for c in fitted.classes_]
     residuals = [np.square(x - part).sum(axis=1) for part in of_class]
     expected = fitted.classes_[np.argmin(residuals, axis=0)]
-    assert np.array_equal(fitted.predict(Q), expected)
+    apart = np.square(x).sum(axis=1) > 1e-20  # from the base, where all classes tie
+    assert np.array_equal(fitted.predict(Q)[apart], expected[apart])
     assert fitted.base_.shape == (12, 2)
 
 
