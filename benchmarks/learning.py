@@ -134,7 +134,7 @@ def sweeps():
         )
         # atoms that share samples wait for each other; each is multiplied, with all
         # that takes part in it, by 24 to 31 directions
-        most = 6 if coupled > N / 2 else 1.3
+        most = 6 if coupled > N / 2 else 1.4
         figure(f"{name}: update over coding (1)", update / code, f"<= {most}")
         figure(f"{name}: textbook over update (1)", plain / update, ">= 10")
         figure(
