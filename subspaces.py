@@ -457,11 +457,9 @@ def _arma(frames, name, model, options):
 
 def _powers(A, n_blocks):
     """A^0, ..., A^(n_blocks - 1), (n_blocks, n, n)."""
-    powers = np.empty((n_blocks, *A.shape))
-    powers[0] = np.eye(len(A))
+    factors = [np.eye(len(A)), *[A] * (n_blocks - 1)]
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(1, n_blocks):
-            powers[k] = powers[k - 1] @ A
+        powers = np.stack([*itertools.accumulate(factors, np.matmul)])
     if not np.isfinite(powers).all():
         radius = np.abs(np.linalg.eigvals(A)).max()
         raise ValueError(
