@@ -1153,7 +1153,7 @@ class DFS(ByRule):
     + 1 frames, rows and columns. rule, C, gamma: as in LDS. Clips may be of several
     sizes.
 
-    ranges_ (4, 5, n_levels + 1) and spectra_ (n_train, 20 n_levels) tell of the fit.
+    edges_ (4, 5, n_levels + 1) and spectra_ (n_train, 20 n_levels) tell of the fit.
 
     ValueError, by fit and predict, that names a clip that is constant or smaller
     than the largest cube; by fit for radii that do not ascend, n_levels outside
@@ -1187,10 +1187,7 @@ class DFS(ByRule):
             )
             for i, clip in enumerate(X)
         ]
-        ranges = textures.ranges_of_spans(spans)
-        self.ranges_ = np.linspace(
-            ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2
-        )
+        self.edges_ = textures.edges_of_spans(spans, n_levels)
         super()._learn_from(X)
 
     def _describe(self, X):
@@ -1198,7 +1195,7 @@ class DFS(ByRule):
         def spectrum(block):
             i = block.start
             textures.check_texture(X[i], f"X[{i}]", self.radii)
-            return textures.fractal_spectrum(X[i], self.ranges_, radii=self.radii)
+            return textures.fractal_spectrum(X[i], self.edges_, radii=self.radii)
 
         return np.stack(core.run_blocks(spectrum, len(X), 1)).reshape(len(X), -1)
 

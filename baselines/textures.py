@@ -17,7 +17,7 @@ import grassmann_sc as core
 from grassmann_sc import shared
 
 __all__ = [
-    "exponent_ranges",
+    "exponent_edges",
     "fractal_spectrum",
     "distance_weights",
 ]
@@ -26,7 +26,6 @@ MEASURES = ("intensity", "gradient", "flow", "laplacian", "curvature")
 PARTS = ("volume", "slices along t", "slices along y", "slices along x")
 # share of the root mean square spatial gradient below which there is no normal flow
 FLAT = 0.01
-LEVELS = 10
 RADII = (1, 2, 3, 4)
 MOST_LEVELS = 62  # bits of an integer
 LARGEST_BOX = 16
@@ -42,7 +41,7 @@ MOST_TRIPLETS = 2**20
 
 
 def fractal_spectrum(
-    clip: ArrayLike, ranges: ArrayLike, *, radii: Sequence[int] = RADII
+    clip: ArrayLike, edges: ArrayLike, *, radii: Sequence[int] = RADII
 ) -> np.ndarray:
     """Dynamic fractal spectrum of a clip.
 
@@ -54,60 +53,67 @@ def fractal_spectrum(
     cubes and boxes in 3-D; parts 1 to 3 are multi-slice, squares and boxes within the
     slices along t, y, x, averaged over the slices.
 
-    ranges (4, 5, 2): the least and greatest alpha that the levels divide evenly, as
-    exponent_ranges gives them; or (4, 5, n_levels + 1) ascending edges; what lies
-    beyond belongs to the first or last level. Two ends stand for 10 levels. An exponent
-    needs a positive measure around the voxel, and the cubes to fit into the clip; an
+    edges (4, 5, n_levels + 1): of the intervals, ascending, as exponent_edges gives
+    them; what lies beyond belongs to the first or last level. An exponent needs a positive measure around the voxel, and the cubes to fit into the clip; an
     empty level set has dimension 0. A factor of all intensities alters no exponent, and
     an affine change of positive slope only those of the intensity itself. Source: Xu,
     Quan, Ling and Ji, ICCV 2011.
 
     ValueError for a clip that is constant or smaller than the largest cube, radii
-    or ranges that do not ascend, or more than 62 levels.
+    or edges that do not ascend, or more than 62 levels.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
-    >>> ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2))
-    >>> spectrum = textures.fractal_spectrum(ramp, ranges, radii=(1, 2))
+    >>> edges = np.broadcast_to(np.linspace(1, 4, 11), (4, 5, 11))
+    >>> spectrum = textures.fractal_spectrum(ramp, edges, radii=(1, 2))
     >>> spectrum[:, 1].max(axis=1).round(6)  # its gradient is 1 all over: one level has all voxels
     array([3., 2., 2., 2.])
     """
     radii = check_ascending(radii, "radii")
     clip = check_texture(clip, "clip", radii)
-    edges = _check_edges(ranges)
-    spectrum = np.zeros((len(PARTS), len(MEASURES), edges.shape[2] - 1))
+    edges = shared.shaped_array(
+        edges, "edges", (len(PARTS), len(MEASURES), "n_levels + 1")
+    )
+    if not (np.diff(edges, axis=2) > 0).all():
+        raise ValueError("edges must ascend")
+    n_levels = edges.shape[2] - 1
+    core.check_integer(n_levels, "the levels of edges", 1, MOST_LEVELS)
+    spectrum = np.zeros((len(PARTS), len(MEASURES), n_levels))
     for m, measure in enumerate(fractal_measures(clip)):
         for part in range(len(PARTS)):
             alpha = fractal_exponents(measure, part, radii)
             levels = np.searchsorted(edges[part, m, 1:-1], alpha, side="right")
             levels[np.isnan(alpha)] = NONE
-            spectrum[part, m] = _mean_dimensions(levels, part, edges.shape[2] - 1)
+            spectrum[part, m] = _mean_dimensions(levels, part, n_levels)
     return spectrum
 
 
-def exponent_ranges(clips: shared.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
-    """Ranges (4, 5, 2) of exponents for fractal_spectrum.
+def exponent_edges(
+    clips: shared.Sets, n_levels: int = 10, *, radii: Sequence[int] = RADII
+) -> np.ndarray:
+    """Edges (4, 5, n_levels + 1) of levels of exponents, for fractal_spectrum.
 
-    The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
-    exponent.
+    They divide evenly what lies between the least first and the greatest 99th
+    percentile over clips; from 0 to 1 where no clip has an exponent.
 
-    ValueError for no clips, or where fractal_spectrum raises it, with the clip.
+    ValueError for no clips, n_levels outside 1..62, or where fractal_spectrum raises
+    it, with the clip.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
-    >>> textures.exponent_ranges([ramp])[:, 1].round(6)  # its gradient is 1 all over
+    >>> textures.exponent_edges([ramp], 1)[:, 1].round(6)  # its gradient is 1 all over
     array([[3., 3.],
            [2., 2.],
            [2., 2.],
            [2., 2.]])
     """
+    n_levels = core.check_integer(n_levels, "n_levels", 1, MOST_LEVELS)
     radii = check_ascending(radii, "radii")
     shared.check_sequence(clips, "clips", "clips", "clip")
-    return ranges_of_spans(
-        [exponent_spans(clip, f"clips[{i}]", radii) for i, clip in enumerate(clips)]
-    )
+    spans = [exponent_spans(clip, f"clips[{i}]", radii) for i, clip in enumerate(clips)]
+    return edges_of_spans(spans, n_levels)
 
 
 def exponent_spans(clip, name, radii):
@@ -122,12 +128,12 @@ def exponent_spans(clip, name, radii):
     return spans
 
 
-def ranges_of_spans(spans):
-    """Ranges (4, 5, 2) that hold all exponent_spans."""
+def edges_of_spans(spans, n_levels):
+    """Edges (4, 5, n_levels + 1) of levels that divide all exponent_spans."""
     spans = np.stack(spans)
     low = np.nan_to_num(np.fmin.reduce(spans[..., 0]), nan=0)
     high = np.nan_to_num(np.fmax.reduce(spans[..., 1]), nan=1)
-    return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)
+    return np.linspace(low, np.maximum(high, low + 1e-9), n_levels + 1, axis=2)
 
 
 # ------------------------------------------------------------- exponents and level sets
@@ -380,15 +386,3 @@ def check_texture(clip, name, radii):
             "everywhere"
         )
     return f
-
-
-def _check_edges(ranges):
-    edges = shared.shaped_array(
-        ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more")
-    )
-    if not (np.diff(edges, axis=2) > 0).all():
-        raise ValueError("ranges must ascend")
-    core.check_integer(edges.shape[2] - 1, "the levels of ranges", 1, MOST_LEVELS)
-    if edges.shape[2] == 2:
-        return np.linspace(edges[:, :, 0], edges[:, :, 1], LEVELS + 1, axis=2)
-    return edges

@@ -271,8 +271,8 @@ def growth_of_clips(numbers):
 def spectrum_of_a_volume():
     """On the calling thread alone: nothing in a spectrum starts another."""
     clip = np.cumsum(np.random.default_rng(0).standard_normal((50, 50, 50)), axis=0)
-    ranges = textures.exponent_ranges([clip])
-    spectrum = partial(textures.fractal_spectrum, clip, ranges)
+    edges = textures.exponent_edges([clip])
+    spectrum = partial(textures.fractal_spectrum, clip, edges)
     spectrum()
     (seconds,) = interleaved([spectrum], 5, rest=0)
     figure("a fractal spectrum of 50 x 50 x 50 voxels (s)", seconds, "<= 1")

@@ -135,7 +135,7 @@ def test_tcca_sums_the_most_discriminative_correlations():
 def test_dfs_compares_scaled_spectra():
     fitted = DFS(6, radii=(1, 2), rule="nearest").fit(X, SEVERAL)
     spectra = [
-        np.stack([textures.fractal_spectrum(clip, fitted.ranges_, radii=(1, 2)).ravel()
+        np.stack([textures.fractal_spectrum(clip, fitted.edges_, radii=(1, 2)).ravel()
                   for clip in clips])
         for clips in (Q, X)
     ]  # fmt: skip

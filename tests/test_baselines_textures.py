@@ -160,11 +160,11 @@ def test_curvature_is_the_largest_eigenvalue():
 
 
 def test_a_factor_of_the_intensity_alters_nothing():
-    ranges = textures.exponent_ranges([CLIP], radii=SMALL)
-    spectrum = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
+    edges = textures.exponent_edges([CLIP], radii=SMALL)
+    spectrum = textures.fractal_spectrum(CLIP, edges, radii=SMALL)
     assert spectrum.shape == (4, 5, 10)
     for factor in (0.25, 8.0, 2.0**400, 2.0**-400):
-        found = textures.fractal_spectrum(factor * CLIP, ranges, radii=SMALL)
+        found = textures.fractal_spectrum(factor * CLIP, edges, radii=SMALL)
         assert np.array_equal(found, spectrum)
 
 
@@ -186,54 +186,57 @@ def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
 def test_a_mirrored_clip_has_the_same_spectrum(axis):
     """18 voxels are left by the cubes, of which boxes of 4 take those in the middle."""
     clip = np.random.default_rng(0).random((22, 22, 22))
-    ranges = textures.exponent_ranges([clip], radii=(1, 2))
-    spectrum = textures.fractal_spectrum(clip, ranges, radii=(1, 2))
-    mirrored = textures.fractal_spectrum(np.flip(clip, axis), ranges, radii=(1, 2))
+    edges = textures.exponent_edges([clip], radii=(1, 2))
+    spectrum = textures.fractal_spectrum(clip, edges, radii=(1, 2))
+    mirrored = textures.fractal_spectrum(np.flip(clip, axis), edges, radii=(1, 2))
     assert error(mirrored, spectrum) < LOOSE
 
 
 def test_slices_are_taken_along_their_axis():
     turned = np.transpose(CLIP, (0, 2, 1))
-    ranges = textures.exponent_ranges([CLIP], radii=SMALL)
-    swapped = ranges[[0, 1, 3, 2]]
-    here = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
+    edges = textures.exponent_edges([CLIP], radii=SMALL)
+    swapped = edges[[0, 1, 3, 2]]
+    here = textures.fractal_spectrum(CLIP, edges, radii=SMALL)
     there = textures.fractal_spectrum(turned, swapped, radii=SMALL)
     assert error(here[[0, 1, 3, 2]], there) < TIGHT
 
 
 def test_a_still_clip_has_no_spectrum_of_changes():
     still = np.repeat(CLIP[:1], 12, axis=0)
-    ranges = textures.exponent_ranges([still], radii=SMALL)
-    spectrum = textures.fractal_spectrum(still, ranges, radii=SMALL)
+    edges = textures.exponent_edges([still], radii=SMALL)
+    spectrum = textures.fractal_spectrum(still, edges, radii=SMALL)
     assert not spectrum[:, 1:3].any()
     assert spectrum[:, [0, 3, 4]].any(axis=2).all()
-    assert ranges[0, 1].tolist() == [0, 1]
+    assert error(edges[0, 1], np.linspace(0, 1, 11)) < TIGHT
 
 
-def test_edges_and_ranges_say_the_same():
-    ranges = textures.exponent_ranges([CLIP, smooth_noise(seed=1)], radii=SMALL)
-    assert (ranges[:, :, 0] < ranges[:, :, 1]).all()
-    edges = np.linspace(ranges[:, :, 0], ranges[:, :, 1], 11, axis=2)
-    here = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
-    assert error(here, textures.fractal_spectrum(CLIP, edges, radii=SMALL)) < TIGHT
+def test_edges_divide_evenly_what_exponents_span():
+    clips = [CLIP, smooth_noise(seed=1)]
+    ends = textures.exponent_edges(clips, 1, radii=SMALL)
+    assert (ends[:, :, 0] < ends[:, :, 1]).all()
+    edges = textures.exponent_edges(clips, 5, radii=SMALL)
+    assert edges.shape == (4, 5, 6)
+    assert np.array_equal(edges[..., [0, -1]], ends)
+    assert error(np.diff(edges, axis=2), np.diff(ends, axis=2) / 5) < TIGHT
 
 
 @pytest.mark.parametrize(
     "call, kind, message",
     [
-        (lambda: textures.exponent_ranges([0 * CLIP]), ValueError, r"clips\[0\] must vary, a con"),
-        (lambda: textures.exponent_ranges([CLIP, 0 * CLIP + 3]), ValueError, r"clips\[1\] must v"),
-        (lambda: textures.exponent_ranges([]), ValueError, "clips must hold at least one clip"),
-        (lambda: textures.exponent_ranges([CLIP[:8]]), ValueError, "at least 9 frames, rows and"),
+        (lambda: textures.exponent_edges([0 * CLIP]), ValueError, r"clips\[0\] must vary, a con"),
+        (lambda: textures.exponent_edges([CLIP, 0 * CLIP + 3]), ValueError, r"clips\[1\] must v"),
+        (lambda: textures.exponent_edges([CLIP], 63), ValueError, "n_levels must be in 1..62, got"),
+        (lambda: textures.exponent_edges([]), ValueError, "clips must hold at least one clip"),
+        (lambda: textures.exponent_edges([CLIP[:8]]), ValueError, "at least 9 frames, rows and"),
         (lambda: textures.fractal_spectrum(CLIP[0], 0), ValueError, r"clip must have shape \(n_f"),
         (lambda: textures.fractal_spectrum(CLIP, np.zeros((4, 5, 2))), ValueError, "must ascend"),
-        (lambda: textures.fractal_spectrum(CLIP, [1, 2]), ValueError, "ranges must have shape"),
-        (lambda: textures.exponent_ranges([CLIP], radii=None), TypeError, "radii must be two"),
-        (lambda: textures.exponent_ranges(0.5), TypeError, "clips must be a sequence of clips"),
-        (lambda: textures.exponent_ranges(iter([CLIP])), TypeError, "clips must be a sequence of"),
-        (lambda: textures.exponent_ranges([CLIP], radii=b"ab"), TypeError, "radii must be two"),
+        (lambda: textures.fractal_spectrum(CLIP, [1, 2]), ValueError, "edges must have shape"),
+        (lambda: textures.exponent_edges([CLIP], radii=None), TypeError, "radii must be two"),
+        (lambda: textures.exponent_edges(0.5), TypeError, "clips must be a sequence of clips"),
+        (lambda: textures.exponent_edges(iter([CLIP])), TypeError, "clips must be a sequence of"),
+        (lambda: textures.exponent_edges([CLIP], radii=b"ab"), TypeError, "radii must be two"),
         (lambda: textures.fractal_spectrum(CLIP, [1], radii={"a"}), TypeError, "radii must be"),
-        (lambda: textures.exponent_ranges([CLIP * np.nan]), ValueError, r"clips\[0\] must be fini"),
+        (lambda: textures.exponent_edges([CLIP * np.nan]), ValueError, r"clips\[0\] must be fini"),
     ],
 )  # fmt: skip
 def test_wrong_clips_are_refused(call, kind, message):
@@ -412,10 +415,11 @@ def test_measures_of_a_clip_at_the_end_of_float64_are_finite():
     assert np.isfinite(list(textures.fractal_measures(clip))).all()
 
 
-def test_ranges_of_clips_span_those_of_each():
+def test_edges_of_clips_span_those_of_each():
     clips = [smooth_noise(12, seed) + 5 * seed for seed in range(3)]
-    each = np.stack([textures.exponent_ranges([clip], radii=(1, 2)) for clip in clips])
-    together = textures.exponent_ranges(clips, radii=(1, 2))
+    each = [textures.exponent_edges([clip], 1, radii=(1, 2)) for clip in clips]
+    each = np.stack(each)
+    together = textures.exponent_edges(clips, 1, radii=(1, 2))
     assert np.array_equal(together[..., 0], each[..., 0].min(axis=0))
     assert np.array_equal(together[..., 1], each[..., 1].max(axis=0))
     assert (np.ptp(each, axis=0) > 0).any(axis=(0, 1)).all()
@@ -424,15 +428,15 @@ def test_ranges_of_clips_span_those_of_each():
 def test_one_exponent_all_over_has_a_range_and_levels():
     """The gradient of a ramp is 1: its range would be of no width."""
     ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
-    ranges = textures.exponent_ranges([ramp], radii=(1, 2))
-    assert (ranges[:, 1, 0] < ranges[:, 1, 1]).all()
-    assert textures.fractal_spectrum(ramp, ranges, radii=(1, 2))[:, 1].max() > 0
+    edges = textures.exponent_edges([ramp], radii=(1, 2))
+    assert (np.diff(edges[:, 1]) > 0).all()
+    assert textures.fractal_spectrum(ramp, edges, radii=(1, 2))[:, 1].max() > 0
 
 
 def test_more_levels_than_an_integer_has_bits_are_refused():
     edges = np.broadcast_to(np.linspace(0, 5, 64), (4, 5, 64))
     with pytest.raises(
-        ValueError, match="the levels of ranges must be in 1..62, got 63"
+        ValueError, match="the levels of edges must be in 1..62, got 63"
     ):
         textures.fractal_spectrum(CLIP, edges, radii=SMALL)
 
@@ -441,7 +445,7 @@ def test_more_levels_than_an_integer_has_bits_are_refused():
 def test_exponents_beyond_the_range_belong_to_the_first_or_last_level(span, level):
     # of gradient 1
     ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
-    ranges = np.broadcast_to(span, (4, 5, 2))
-    spectrum = textures.fractal_spectrum(ramp, ranges, radii=(1, 2))[:, 1]
+    edges = np.broadcast_to(np.linspace(*span, 11), (4, 5, 11))
+    spectrum = textures.fractal_spectrum(ramp, edges, radii=(1, 2))[:, 1]
     assert error(spectrum[:, level], [3, 2, 2, 2]) <= LOOSE
     assert np.count_nonzero(spectrum) == 4

@@ -364,7 +364,7 @@ def known_values():
         "predict": [constant_prediction],
         "predicted": [labels[::-1]],
         "radii": [(1, 2), (1, 1, 1)],
-        "ranges": [np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()],
+        "edges": [np.broadcast_to([1.0, 2.0, 4.0], (4, 5, 3)).copy()],
         "recovered": [images + 1],
         "reference": ["common"],
         "resume": ["checkpoint.npz"],
