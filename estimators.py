@@ -485,8 +485,6 @@ class Coding:
 
     def _codes(self, how, K_dd, K_xd, norm2):
         """Codes (n, N) from Gram matrices that are checked already."""
-        if how["n_neighbors"] is not None:
-            how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
         code = core.make_coding(K_xd.shape, K_xd.dtype, **how)
         return code(K_dd, K_xd, norm2)
 

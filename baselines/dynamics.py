@@ -333,11 +333,12 @@ class _Camera:
 
     def __init__(self, n, d, m, seed):
         rng = np.random.default_rng(seed)
-        self.signs = np.empty((n, d))
-        self.rows = np.empty((n, m), np.intp)
-        for i in range(n):  # those of the first frames do not depend on n
-            self.signs[i] = rng.choice([-1.0, 1.0], d)
-            self.rows[i] = rng.choice(d, m, replace=False)
+        # frame by frame: those of the first frames do not depend on n
+        drawn = [
+            (rng.choice([-1.0, 1.0], d), rng.choice(d, m, replace=False))
+            for _ in range(n)
+        ]
+        self.signs, self.rows = map(np.stack, zip(*drawn))
         self.scale = (d / m) ** 0.5
 
     def measure(self, frames):

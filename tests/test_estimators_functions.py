@@ -656,8 +656,11 @@ def test_the_sharpness_has_the_range_of_beta():
 
 def test_neighbours_are_at_most_the_atoms_that_there_are():
     few = estimators.CodingClassifier("local", n_neighbors=3).fit(D[:3], LABELS[:3])
-    codes = few.transform(Q)
-    assert np.array_equal(few.set_params(n_neighbors=9).transform(Q), codes)
+    message = r"n_neighbors must be in 1..3, got 9"
+    with pytest.raises(ValueError, match=message):
+        few.set_params(n_neighbors=9).transform(Q)
+    with pytest.raises(ValueError, match=message):
+        few.fit(D[:3], LABELS[:3])
 
 
 @pytest.mark.parametrize("state", [(i for i in range(3)), "no", 1.5], ids=type)
