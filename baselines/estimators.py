@@ -543,7 +543,6 @@ class KAHM(OnSets):
     def _learn_from(self, X):
         """Keep the hulls of sets of frames X."""
         core.check_choice(self.hull, "hull", "affine", "convex")
-        hulls.check_hull_rules(self.dimension, self.share)
         core.check_number(self.bound, "bound", above=0, most=1)
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
@@ -576,7 +575,7 @@ class KAHM(OnSets):
 
     def _hulls(self, X):
         if self.hull == "affine":
-            return hulls.affine_hulls(X, (self.dimension, self.share), self.kernel_)
+            return hulls.affine_hulls(X, self.dimension, self.share, self.kernel_)
         return hulls.convex_hulls(X, self.bound, self.kernel_)
 
 

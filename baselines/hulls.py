@@ -73,10 +73,9 @@ def affine_hull_distances(
     array([[0., 2.],
            [2., 0.]])
     """
-    rules = check_hull_rules(dimension, share)
     checked = _check_pair_of_sets(sets, sets2)
     kernel = check_kernel(kernel, checked[-1])
-    hulls = [affine_hulls(listed, rules, kernel) for listed in checked]
+    hulls = [affine_hulls(listed, dimension, share, kernel) for listed in checked]
     distances, meet = affine_distances(hulls[0], hulls[-1], kernel)
     _warn_meeting(
         meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls"
@@ -91,8 +90,11 @@ def affine_hull_distances(
 Hulls = namedtuple("Hulls", "H starts own frames lengths rounding dtype")
 
 
-def affine_hulls(sets, rules, kernel):
+def affine_hulls(sets, dimension, share, kernel):
     """Hulls of checked sets, for affine_distances."""
+    if dimension is not None:
+        dimension = core.check_integer(dimension, "dimension", 0)
+    rules = dimension, core.check_number(share, "share", above=0, most=1)
     frames = [] if kernel is None else _frames_of_kernel(sets)
     hulls, own = zip(
         *(
@@ -514,13 +516,6 @@ def _check_pair_of_sets(sets, sets2):
     Y = shared.check_sets(sets2, "sets2")
     core.same_dimension(X[0].T, Y[0].T, ("sets", "sets2"))
     return [X, Y]
-
-
-def check_hull_rules(dimension, share):
-    """(dimension or None, share)."""
-    if dimension is not None:
-        dimension = core.check_integer(dimension, "dimension", 0)
-    return dimension, core.check_number(share, "share", above=0, most=1)
 
 
 def check_kernel(kernel, sets):
