@@ -316,7 +316,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     ("rbf", 0.5), ("rbf", 2)]. gamma: > 0, or None for kernels.median_gamma of the
     training sets; with gamma_scale="median" in units of that, so that one grid suits
     any data. p: dimension of the subspaces; each set needs p frames independent in
-    feature space. n_landmarks, method: as in kernels.Lift. random_state: a seed, a
+    feature space. n_landmarks: as in kernels.Lift. random_state: a seed, a
     Generator or a RandomState, which are copied, so that each fit draws the same.
 
     With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and
@@ -340,7 +340,6 @@ class KernelLift(KernelChoice, SetsTransformer):
     p: int = 1
     n_landmarks: int | None = None
     _: KW_ONLY
-    method: str = "kmeans++"
     random_state: RandomState = None
 
     def fit(self, X: shared.Sets, y: object = None) -> Self:
@@ -350,7 +349,7 @@ class KernelLift(KernelChoice, SetsTransformer):
         """
         self.lift_ = kernels.Lift(
             self.chosen_kernel(X),
-            **self.options("p", "n_landmarks", "method"),
+            **self.options("p", "n_landmarks"),
             rng=rng_of(self.random_state),
         ).fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]

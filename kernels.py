@@ -940,9 +940,9 @@ class Lift:
     what lies outside, (I - C^T C)^(1/2), which is zero for sets inside. So inner
     products of any set with the training sets, and with a dictionary learned from them,
     are exact; those of two sets that both lie outside are not. n_landmarks: keep the
-    span of so many frames only (Nystroem), chosen by method "kmeans++" in feature space
-    or "random", with rng. Each subspace is projected onto that span, bases are (n, r,
-    p). As many landmarks as frames are exact.
+    span of so many frames only (Nystroem), chosen by k-means++ in feature space with
+    rng. Each subspace is projected onto that span, bases are (n, r, p). As many
+    landmarks as frames are exact.
 
     See also learn.kgdl and estimators.KernelLift, which use it.
 
@@ -961,7 +961,6 @@ class Lift:
     p: int
     _: KW_ONLY
     n_landmarks: int | None = None
-    method: str = "kmeans++"
     rng: core.Rng = None
 
     def fit(self, sets: shared.Sets, y: object = None) -> Lift:
@@ -982,7 +981,7 @@ class Lift:
                 f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
                 f"for {sets.total} frames"
             )
-        Z = _landmarks(kernel, sets, n, self.method, core.check_rng(self.rng))
+        Z = _landmarks(kernel, sets, n, core.check_rng(self.rng))
         K = shared.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
@@ -1066,18 +1065,14 @@ def _nearest_orthonormal(C, first):
     return left @ right
 
 
-def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all: (n, d), float64.
-
-    They are far from each other in feature space, or drawn uniformly.
-    """
-    core.check_choice(method, "method", "kmeans++", "random")
+def _landmarks(kernel, sets, n, rng):
+    """n of the frames, far from each other in feature space, or all: (n, d), float64."""
     if n == sets.total:
         return sets.rows(0, sets.total)
-    size = n if method == "random" else min(sets.total, max(4 * n, 4096))
+    size = min(sets.total, max(4 * n, 4096))
     pool = np.sort(rng.choice(sets.total, size, replace=False))
     Z = np.concatenate([sets.rows(i, i + 1) for i in pool])
-    return Z if method == "random" else _spread(kernel, Z, n, rng)
+    return _spread(kernel, Z, n, rng)
 
 
 def _spread(kernel, Z, n, rng):

@@ -706,7 +706,7 @@ def test_subspaces_where_sets_of_frames_are_expected_warn(code):
 
 def test_a_lift_says_what_it_is():
     lift = Lift("linear", 1, n_landmarks=2)
-    said = "Lift(kernel='linear', p=1, n_landmarks=2, method='kmeans++', rng=None)"
+    said = "Lift(kernel='linear', p=1, n_landmarks=2, rng=None)"
     assert repr(lift) == said
 
 
@@ -758,16 +758,14 @@ def test_coding_on_the_lift_is_kernel_coding():
     )
 
 
-@pytest.mark.parametrize("method", ["kmeans++", "random"])
-def test_more_landmarks_than_frames_are_all_frames(method):
+def test_more_landmarks_than_frames_are_all_frames():
     X = sets_of(0, [5, 6, 7])
     whole = Lift(rbf(0.1), 2).fit(X)
-    asked = Lift(rbf(0.1), 2, n_landmarks=10**6, method=method, rng=0).fit(X)
+    asked = Lift(rbf(0.1), 2, n_landmarks=10**6, rng=0).fit(X)
     assert np.array_equal(asked.landmarks_, whole.landmarks_)
 
 
-@pytest.mark.parametrize("method", ["kmeans++", "random"])
-def test_nystroem_error_falls_to_zero(method):
+def test_nystroem_error_falls_to_zero():
     X = similar_sets(0, 12)
     Q = similar_sets(1, 5)
     kernel = rbf(0.1)
@@ -777,7 +775,7 @@ def test_nystroem_error_falls_to_zero(method):
     exact_query = kernel_gram(Q, B, X, A, kernel)
     errors = []
     for n in (5, 20, 60, 96):
-        lift = Lift(kernel, 2, n_landmarks=n, method=method, rng=0).fit(X)
+        lift = Lift(kernel, 2, n_landmarks=n, rng=0).fit(X)
         T = lift.transform(X)
         U = lift.transform(Q)
         assert T.shape == (12, n + 2 * (n == 96), 2)
@@ -788,9 +786,9 @@ def test_nystroem_error_falls_to_zero(method):
             ]
         )
     assert (np.diff(errors, axis=0) < 0).all() and max(errors[-1]) <= LOOSE
-    again = Lift(kernel, 2, n_landmarks=20, method=method, rng=3).fit(X).landmarks_
+    again = Lift(kernel, 2, n_landmarks=20, rng=3).fit(X).landmarks_
     assert np.array_equal(
-        again, Lift(kernel, 2, n_landmarks=20, method=method, rng=3).fit(X).landmarks_
+        again, Lift(kernel, 2, n_landmarks=20, rng=3).fit(X).landmarks_
     )
 
 
@@ -939,11 +937,6 @@ RBF = rbf(1.0)
             lambda: Lift(RBF, 2, n_landmarks=0).fit(X),
             ValueError,
             "n_landmarks must be >= 1, got 0",
-        ),
-        (
-            lambda: Lift(RBF, 2, n_landmarks=2, method="best").fit(X),
-            ValueError,
-            "method must be 'kmeans\\+\\+' or 'random', got 'best'",
         ),
         (
             lambda: Lift(RBF, 3, n_landmarks=2, rng=0).fit(X).transform(X),
