@@ -54,7 +54,6 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
-NO_AXES = {"xticks": [], "yticks": [], "frame_on": False}
 GAP = 0.3  # in a sheet, in units of the size of a square image
 WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
@@ -316,7 +315,14 @@ def plot_sheet(
         ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
         text = "\n".join(_cut(line, 14 * width) for line in words.split("\n"))
         ax.text(x, y + h + 0.05, text, ha="center", va="top", fontsize=FONT - 1)
-    ax.set(xlim=(-0.02, right), ylim=(top, -0.05), xlabel=note, **NO_AXES)
+    ax.set(
+        xlim=(-0.02, right),
+        ylim=(top, -0.05),
+        xticks=[],
+        yticks=[],
+        xlabel=note,
+        frame_on=False,
+    )
     return ax
 
 

@@ -54,8 +54,6 @@ LEARNING = {"rule", "C", "gamma", "lam", "n_iter", "n_features", "random_state"}
 FAR = 1e300  # a score that stands for minus infinity
 # one of so many measurements of CSLDS is common to all frames
 COMMON = 5
-ORIENTATIONS = 9  # of a HOG
-BLOCK = 1  # cell: its histograms are normalised one by one
 
 
 def best_of_class(similarity, index):
@@ -1265,8 +1263,8 @@ class DLPegasos(ByDistance):
         """(mean LBP histograms (n, 59), mean HOGs (n, k), systems) of checked clips."""
         cell = {
             "pixels_per_cell": (self.cell, self.cell),
-            "cells_per_block": (BLOCK, BLOCK),
-            "orientations": ORIENTATIONS,
+            "cells_per_block": (1, 1),  # histograms are normalised one by one
+            "orientations": 9,
         }
 
         def textures_of(clip):

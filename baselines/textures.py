@@ -29,7 +29,6 @@ FLAT = 0.01
 RADII = (1, 2, 3, 4)
 MOST_LEVELS = 62  # bits of an integer
 LARGEST_BOX = 16
-NONE = -1  # level of a voxel that has no exponent
 CENTRAL = 1, 99  # percentiles of the exponents that levels span
 
 BATCH = 1000  # triplets of a step of distance_weights
@@ -84,7 +83,7 @@ def fractal_spectrum(
         for part in range(len(PARTS)):
             alpha = fractal_exponents(measure, part, radii)
             levels = np.searchsorted(edges[part, m, 1:-1], alpha, side="right")
-            levels[np.isnan(alpha)] = NONE
+            levels[np.isnan(alpha)] = -1  # voxels that have no exponent
             spectrum[part, m] = _mean_dimensions(levels, part, n_levels)
     return spectrum
 
