@@ -374,8 +374,10 @@ class NearestSubspace(ByScores, OnSubspaces):
     """The most frequent class of the n_neighbors nearest training subspaces.
 
     In a tie the first class wins.
-    metric: "chordal", the paper's ||X^ - Y^||_F, or "geodesic", the norm of the
-    principal angles. n_neighbors: in 1..n. shrinkage: as in CodingClassifier, not for "geodesic"; distances are those
+    metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal
+    angles; "projection", the norm of their sines, from the projection kernel alone: in
+    the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
+    in 1..n. shrinkage: as in CodingClassifier, not for "geodesic"; distances are those
     of the whitened inner product.
 
     ValueError, by fit, for an unknown metric, n_neighbors beyond the samples, or one
@@ -394,7 +396,7 @@ class NearestSubspace(ByScores, OnSubspaces):
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
-        core.check_choice(self.metric, "metric", "chordal", "geodesic")
+        core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
         if self.shrinkage is not None and self.metric == "geodesic":
             raise ValueError(
                 "shrinkage must be None with metric='geodesic', which is of angles, not "
@@ -424,7 +426,9 @@ class NearestSubspace(ByScores, OnSubspaces):
         K = core.bases_gram(X, Y)
         if self.whitening_ is not None:
             K = self.whitening_.transform(K, X.shape[2])
-            return np.sqrt(2 * (1 - K)), K
+            return np.sqrt((1 - K) * (2 if self.metric == "chordal" else 1)), K
+        if self.metric == "projection":
+            return np.sqrt(np.maximum((X.shape[2] + Y.shape[2]) / 2 - K, 0)), K
         square = core.chordal_squares(X, Y, K)
         near = K + 1 / np.maximum(square, same**2)
         return np.sqrt(square), np.where(square < core.NEAR_SQUARED, near, K)

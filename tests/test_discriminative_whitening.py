@@ -290,13 +290,14 @@ def test_subspaces_inner_products_and_a_pipeline_are_whitened_alike(coding, weig
     assert error(model.explain(queries).values, other.explain(grams[1]).values) < LOOSE
 
 
-def test_nearest_subspaces_are_nearest_in_the_whitened_inner_product():
-    model = NearestSubspace(shrinkage=0.1).fit(D, LABELS)
+@pytest.mark.parametrize("metric", ["chordal", "projection"])
+def test_nearest_subspaces_are_nearest_in_the_whitened_inner_product(metric):
+    model = NearestSubspace(metric, shrinkage=0.1).fit(D, LABELS)
     K = ProjectionKernel(shrinkage=0.1).fit(D, LABELS).transform(Q)
-    distances = np.sqrt(2 - 2 * K)
+    distances = np.sqrt((2 - 2 * K) / (2 if metric == "projection" else 1))
     assert error(model.distances(Q), distances) < LOOSE
     assert np.array_equal(model.predict(Q), LABELS[K.argmax(axis=1)])
-    assert error(NearestSubspace().fit(D, LABELS).distances(Q), distances) > 0.1
+    assert error(NearestSubspace(metric).fit(D, LABELS).distances(Q), distances) > 0.1
     assert error(model.distances(D).diagonal(), 0) < 1e-6
     with pytest.raises(ValueError, match="shrinkage must be None with metric='geo"):
         NearestSubspace("geodesic", shrinkage=0.1).fit(D, LABELS)

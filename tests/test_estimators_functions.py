@@ -96,6 +96,7 @@ def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
     [
         ("chordal", core.chordal_distance(Q, D)),
         ("geodesic", core.geodesic_distance(Q, D)),
+        ("projection", np.sqrt(2 - K_QD)),
     ],
 )
 def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
@@ -130,6 +131,7 @@ def test_of_one_subspace_in_several_bases_the_first_is_nearest(metric, dtype):
         ("chordal", [2e-9, 1e-9, 3e-9]),
         ("geodesic", [2e-9, 1e-9, 3e-9]),
         ("chordal", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
+        ("projection", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
     ],
 )
 def test_the_nearest_is_found_where_distances_or_inner_products_are_equal_to_rounding(
@@ -478,17 +480,19 @@ def test_tangent_dictionary_is_its_function(method):
 # ---------------------------- probabilities
 
 
-def test_of_neighbours_at_one_distance_the_first_comes_first():
+@pytest.mark.parametrize("metric", ["chordal", "projection"])
+def test_of_neighbours_at_one_distance_the_first_comes_first(metric):
     """Even where inner products tell that the second is nearer by less than rounding."""
     axes = np.eye(3)[:, :, None]
     query = np.array([[[1e-12], [2e-12], [1.0]]])
-    model = estimators.NearestSubspace(n_neighbors=2).fit(axes[:2], ["ape", "bee"])
+    model = estimators.NearestSubspace(metric, 2).fit(axes[:2], ["ape", "bee"])
     distances, nearest = model.kneighbors(query)
     assert distances[0, 0] == distances[0, 1] and nearest.tolist() == [[0, 1]]
 
 
 FAR = [
     estimators.NearestSubspace(),
+    estimators.NearestSubspace("projection"),
     estimators.CodingClassifier(lam=0.1, lam_scale="max"),
     estimators.CodingClassifier(lam=0.1, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", n_neighbors=1),

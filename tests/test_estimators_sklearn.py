@@ -43,7 +43,7 @@ K_QD = core.projection_kernel(Q, D)
 CLASSIFIERS = [
     estimators.NearestSubspace(),
     estimators.NearestSubspace("geodesic", 3),
-    estimators.NearestSubspace(n_neighbors=2),
+    estimators.NearestSubspace("projection", 2),
     estimators.CodingClassifier(),
     estimators.CodingClassifier("local", n_neighbors=6),
     estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
@@ -660,7 +660,7 @@ def test_sets_unlike_those_of_fit_are_refused(sets, message):
     [
         (
             {"metric": "cosine"},
-            "metric must be 'chordal' or 'geodesic', got 'cosine'",
+            "metric must be 'chordal', 'geodesic' or 'projection', got 'cosine'",
         ),
         ({"n_neighbors": 41}, r"n_neighbors must be in 1\.\.40, got 41"),
     ],

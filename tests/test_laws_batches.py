@@ -200,6 +200,7 @@ OPTIONS = {  # to be tried, where the defaults are too few or are refused by sma
     "NearestSubspace": [
         {},
         {"metric": "geodesic"},
+        {"metric": "projection"},
         {"n_neighbors": 3},
     ],
     "CodingClassifier": [
