@@ -599,6 +599,8 @@ def _joined(tasks, sizes, shape, dtype):
 
 def _rows(X, start, stop):
     """These rows of X, or what reads them on any worker."""
+    if start == stop:  # no rows are no part of a file
+        return X[start:stop]
     if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
         return _mapped_rows(X[start:stop])
     if type(X).__module__.partition(".")[0] == "h5py":
