@@ -237,23 +237,32 @@ def box_dimensions(levels, n_levels, sides, sliced=False):
     bits = np.zeros(levels.shape, np.int64)
     leveled = (levels >= 0) & (levels < n_levels)
     bits[leveled] = np.int64(1) << levels[leveled].astype(np.int64)
-    counts = np.stack([_count_boxes(bits, s, sliced, n_levels) for s in sides])
+    counts = np.stack(
+        [_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides]
+    )
     logs = np.log(sides)
     weights = (logs.mean() - logs) / np.square(logs - logs.mean()).sum()
     return np.tensordot(weights, np.log(np.maximum(counts, 1)), 1) + 0.0
 
 
-def _count_boxes(bits, side, sliced, n_levels):
-    """How many boxes, or squares of slices, hold a voxel of each level.
+@core.jit
+def _count_boxes(bits, depth, side, sliced, n_levels):
+    """How many boxes of depth x side x side hold a voxel of each level.
 
     The result is (n_slices or 1, n_levels).
     """
-    for axis in range(1 if sliced else 0, 3):
-        starts = np.arange(0, bits.shape[axis], side)
-        bits = np.bitwise_or.reduceat(bits, starts, axis)
-    bits = bits.reshape(len(bits) if sliced else 1, -1)
-    counts = [(bits >> level & 1).sum(axis=1) for level in range(n_levels)]
-    return np.stack(counts, axis=1)
+    n, m, q = bits.shape
+    boxes = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
+    for i in range(n):
+        for j in range(m):
+            for k in range(q):
+                boxes[i // depth, j // side, k // side] |= bits[i, j, k]
+    counts = np.zeros((n if sliced else 1, n_levels))
+    for i in range(len(boxes)):
+        for here in boxes[i].flat:
+            for level in range(n_levels):
+                counts[i if sliced else 0, level] += (here >> level) & 1
+    return counts
 
 
 # ------------------------------------------------------------- learned sum of distances
