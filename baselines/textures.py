@@ -53,10 +53,11 @@ def fractal_spectrum(
     slices along t, y, x, averaged over the slices.
 
     edges (4, 5, n_levels + 1): of the intervals, ascending, as exponent_edges gives
-    them; what lies beyond belongs to the first or last level. An exponent needs a positive measure around the voxel, and the cubes to fit into the clip; an
-    empty level set has dimension 0. A factor of all intensities alters no exponent, and
-    an affine change of positive slope only those of the intensity itself. Source: Xu,
-    Quan, Ling and Ji, ICCV 2011.
+    them; what lies beyond belongs to the first or last level. An exponent needs a
+    positive measure around the voxel, and the cubes to fit into the clip; an empty level
+    set has dimension 0. A factor of all intensities alters no exponent, and an affine
+    change of positive slope only those of the intensity itself. Source: Xu, Quan, Ling
+    and Ji, ICCV 2011.
 
     ValueError for a clip that is constant or smaller than the largest cube, radii
     or edges that do not ascend, or more than 62 levels.
