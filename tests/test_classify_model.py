@@ -18,7 +18,7 @@ import grassmann_sc as core
 from grassmann_classify import add, fit, load, predict, save
 from grassmann_classify.__main__ import main
 from grassmann_classify.bank import Bank
-from grassmann_classify.baseline_rows import every_method, is_in_kernel
+from grassmann_classify.baseline_rows import EVERY_ROW, every_method, is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
@@ -26,6 +26,7 @@ from grassmann_classify.inputs import inputs_for
 from grassmann_classify.learning import build_new
 from grassmann_classify.model import PARAMETERS, answers_of, possible_classes
 from grassmann_classify.options import parse
+from grassmann_classify.rows import of_learned
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_classify.words import all_in_words
 from grassmann_sc import files, plots, tuning
@@ -34,38 +35,8 @@ from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
-ON_SETS = [
-    "frames: SVM",
-    "mean frame: SVM",
-    "mean and spread: SVM",
-    "nearest subspace",
-    "nearest",
-    "subspaces: SVM",
-    "kernel: nearest",
-    "kernel: SVM",
-    "gSC",
-    "gLC",
-    "kgSC",
-    "kgLC",
-    "gSC, 4 learned atoms",
-    "gLC, 4 learned atoms",
-    "GDA",
-    "GGDA",
-    "kernel: GDA",
-    "DCC",
-    "iSC",
-    "lE-SC",
-    "lE-SC-adaptive",
-    "affine hulls",
-    "convex hulls",
-    "kernel: affine hulls",
-    "MSM",
-    "CMSM",
-    "OMSM",
-    "KMSM",
-    "KCMSM",
-    "KOMSM",
-]
+ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
+ON_SETS = [of_learned(key, 4) for key in EVERY_ROW if key not in ON_VIDEOS]
 OF_EACH_KIND = [  # what they keep, and how they read it
     "frames: SVM",
     "mean and spread: SVM",
@@ -80,7 +51,6 @@ OF_EACH_KIND = [  # what they keep, and how they read it
     "convex hulls",
     "MSM",
 ]
-ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
 
 
 def image_sets(n=24, noise=0.6):
