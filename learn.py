@@ -963,7 +963,8 @@ def sweep_stream(rows, shared, own, n_sweeps):
     """
     _, p, d = rows.shape
     small = d <= DENSE * p
-    for r in (1 if small else n_sweeps) * np.flatnonzero(np.diag(shared) > 0).tolist():
+    used = np.flatnonzero(np.diag(shared) > 0).tolist()
+    for r in used if small else used * n_sweeps:
         B, b = _others(rows, shared[r], r)
         if small:
             A = times_sum(np.eye(d, dtype=rows.dtype), *own(r))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import re
 import sys
 import time
@@ -265,11 +264,13 @@ def progress_line(wanted, total, what, initial=0):
     seconds. Nothing is told if it is not wanted. total: of the steps, or None; what: is
     done in them.
     """
-    terminal = core.check_flag(wanted, "progress") and sys.stderr.isatty()
+    if not core.check_flag(wanted, "progress"):
+        yield lambda steps, cost=None: None
+        return
+    terminal = sys.stderr.isatty()
     every = 0.1 if terminal else 10
     start = time.monotonic()
-    # when the next line may be written
-    due = start + max(every, 0.5) if wanted else math.inf
+    due = start + max(every, 0.5)  # when the next line may be written
     done = initial
     line = ""  # nothing before the first is due
 
@@ -287,12 +288,8 @@ def progress_line(wanted, total, what, initial=0):
             line += f", cost {cost:.6g}"
         if now >= due:
             due = now + every
-            print(
-                f"\r{line:<70}" if terminal else f"{line}\n",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            text = f"\r{line:<70}" if terminal else f"{line}\n"
+            print(text, end="", file=sys.stderr, flush=True)
 
     try:
         yield move

@@ -342,7 +342,8 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
         )
         # one that did not help was tried
         self.n_iter_ = max(n_iter, min(1, self.max_iter))
-        self.bases_ = image_of(X.copy(), self.transform_)
+        T = self.transform_
+        self.bases_ = X.copy() if T is None else image_of(X, T)
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Sums of the correlations with a class's most similar set (n, n_classes)."""

@@ -628,9 +628,9 @@ def _gradient_step(samples, atom, y, V):
 def products_of_rows(X, Y):
     """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m).
 
-    Each summed in one order, in float64, in threads. So a product depends on its two rows alone.
-    What BLAS makes of a row depends, by rounding, on how many there are; where
-    minimisers are not unique, that would choose among them.
+    Each summed in one order, in float64, in threads. So a product depends on its two
+    rows alone. What BLAS makes of a row depends, by rounding, on how many there are;
+    where minimisers are not unique, that would choose among them.
     """
     out = np.empty((len(X), len(Y)), X.dtype)
     core.run_blocks(lambda rows: _fill_products(X[rows], Y, out[rows]), len(X), 32)

@@ -274,13 +274,13 @@ def methods(bank, smallest, settings):
     for key, row in ROWS.items():
         if not can.get(row.reads, has_sets):
             continue
-        if row.predict is None:
-            yield _learning(key, n_atoms, settings)
-            continue
         predict = row.predict
         if row.tries:
             predict = predict(getattr(settings, row.tries))
-        yield Method(key, row.reads, clone(row.estimator), {}, predict, row.among)
+        if predict is None:
+            yield _learning(key, n_atoms, settings)
+        else:
+            yield Method(key, row.reads, clone(row.estimator), {}, predict, row.among)
 
 
 def _learning(key, n_atoms, settings):
