@@ -390,7 +390,7 @@ def plot_accuracies(results, comparison):
     ax.set_yticks(range(len(names)), names)
     for text, name in zip(ax.get_yticklabels(), names):
         text.set_weight("bold" if name in comparison.as_good else "normal")
-    ax.set_xlabel("accuracy, %")
+    ax.set(xlabel="accuracy, %", ylim=(-0.7, len(names) - 0.3))
     ax.grid(axis="x", alpha=0.3)
     return ax
 
