@@ -364,7 +364,7 @@ def gsc(
     array([[0.75, 0.  , 0.  ]])
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
-    coding = sparse_coding(
+    return sparse_coding(
         (len(X), len(D)),
         lam,
         lam_scale,
@@ -374,8 +374,7 @@ def gsc(
         max_iter,
         return_info,
         sparse_output,
-    )
-    return coding(bases_gram(D), LazyGram(X, D), squared_norm(X))
+    )(bases_gram(D), LazyGram(X, D), squared_norm(X))
 
 
 def sparse_codes(
@@ -414,8 +413,8 @@ def sparse_codes(
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
     are in a named tuple (codes, gap, n_iter): gap is the largest of the three numbers,
-    times norm2, of the code in float64, before it is rounded to float32 where that is
-    the type. ValueError or TypeError that names the argument.
+    times norm2, and in float32 what rounding the code adds to its cost: no code costs
+    less by more. ValueError or TypeError that names the argument.
 
     >>> import numpy as np
     >>> from grassmann_sc import sparse_codes
@@ -426,7 +425,7 @@ def sparse_codes(
     array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    coding = sparse_coding(
+    return sparse_coding(
         K_xd.shape,
         lam,
         lam_scale,
@@ -436,8 +435,7 @@ def sparse_codes(
         max_iter,
         return_info,
         sparse_output,
-    )
-    return coding(K_dd, K_xd, norm2)
+    )(K_dd, K_xd, norm2)
 
 
 # ---------------------------------------------------------- locality-constrained coding
@@ -468,8 +466,9 @@ def glc(
     array([[1., 0., 0.]])
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
-    coding = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return coding(bases_gram(D), LazyGram(X, D), squared_norm(X))
+    return local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)(
+        bases_gram(D), LazyGram(X, D), squared_norm(X)
+    )
 
 
 def locality_codes(
@@ -500,8 +499,9 @@ def locality_codes(
     array([[0.5, 0.5, 0. ]])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    coding = local_coding(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return coding(K_dd, K_xd, norm2)
+    return local_coding(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)(
+        K_dd, K_xd, norm2
+    )
 
 
 # -------------------------------------------------------- from codes to points, classes
@@ -1004,13 +1004,14 @@ class SparseCoding(
             None if self.sparse_output else np.empty((self.lam.size, n, N), K_dd.dtype)
         )
         gap = np.empty((n, self.lam.size))
+        rise = np.zeros(gap.shape, K_dd.dtype)  # of costs, as codes are rounded
         n_iter = np.empty(gap.shape, np.int64)
         curvature = np.zeros(n)  # the least that each block met
 
         def solve(rows, k):
             start = None if self.init is None else dense_codes(self.init[rows])
             y, curvature[rows] = self._path(
-                K, k, norm2[rows], start, inverse, gap[rows], n_iter[rows]
+                K, k, norm2[rows], start, inverse, gap[rows], n_iter[rows], rise[rows]
             )
             _check_finite_codes(y, rows.start)
             if self.sparse_output:
@@ -1026,20 +1027,20 @@ class SparseCoding(
             gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
         )
         if self.sparse_output:
-            nothing = [_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size
-            codes = [_as_csr(parts, n, N) for parts in zip(nothing, *blocks)]
-        result = SparseCodes(codes, gap.T, n_iter.T)
+            blocks.append([_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size)
+            codes = [_as_csr(parts, n, N) for parts in zip(*blocks)]
+        result = SparseCodes(codes, (gap + rise).T, n_iter.T)
         if self.lam.ndim == 0:
             result = SparseCodes(*(each[0] for each in result))
         return result if self.return_info else result.codes
 
-    def _path(self, K, k, norm2, start, inverse, gap, n_iter):
+    def _path(self, K, k, norm2, start, inverse, gap, n_iter, rise):
         """Codes (L, t, N) of products k (t, N), and the least curvature of _Work.
 
         start: codes (t, N) to start from, or None. inverse: of K, if a lam is 0. Writes
-        gap and n_iter (t, L).
+        gap and n_iter (t, L), and what rounding to the type of rise adds to costs.
         """
-        path = self.lam.reshape(-1)
+        path = self.lam.ravel()
         order = np.argsort(-path, kind="stable")  # each starts the next
         # k = 0 has the code 0 at every lambda
         scale = lam_max(k) if self.lam_scale else np.ones(len(k))
@@ -1064,6 +1065,11 @@ class SparseCoding(
         )
         if inverse is not None:
             y[path == 0], gap.T[path == 0] = _least_squares(K, k, inverse)
+        if self.return_info and rise.dtype != y.dtype:
+            rounded = y.astype(rise.dtype)
+            square = (rounded - y) * ((rounded + y) @ K - 2 * k)
+            longer = (abs(rounded) - abs(y)).sum(axis=2)  # in the l1 norm
+            rise[:] = square.sum(axis=2).T + 2 * half * longer.T
         return y, curvature
 
 
@@ -1160,7 +1166,8 @@ def _least_squares(K, k, inverse):
     A gap bounds how far the cost is from the least one.
     """
     y = k @ inverse
-    y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
+    for _ in range(2):  # refined: small eigenvalues cost digits
+        y += (k - y @ K) @ inverse
     g = k - y @ K
     return y, np.maximum(((g @ inverse) * g).sum(axis=1), 0)
 
@@ -1809,11 +1816,11 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index):
 
 def _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule):
     """Scores (n, n_classes), float64; -inf of a class without an atom in the code."""
-
-    def score(rows):
-        return _scored(codes[rows], K_dd, K_xd[rows], index, n_classes, rule)[0]
-
-    blocks = run_blocks(score, len(K_xd), block_of(8 * len(K_dd), SCRATCH // len(K_dd)))
+    blocks = run_blocks(
+        lambda rows: _scored(codes[rows], K_dd, K_xd[rows], index, n_classes, rule)[0],
+        len(K_xd),
+        block_of(8 * len(K_dd), SCRATCH // len(K_dd)),
+    )
     return np.concatenate([np.empty((0, n_classes)), *blocks])
 
 
@@ -2251,11 +2258,10 @@ def check_bases(
             + f"; of projectors, proj({name}, p) are the bases"
             * (p == d)
         )
-    other = int(np.argmin(of_weighted <= tol))
     raise ValueError(
         f"{name} must hold bases alone or weighted subspaces alone, whose columns b_k "
         f"have sum_k ||b_k||^4 = 1, got one at index {first + bad} and none at index "
-        f"{first + other}"
+        f"{first + int(np.argmin(of_weighted <= tol))}"
     )
 
 

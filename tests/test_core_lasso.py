@@ -148,14 +148,41 @@ def test_without_lambda_no_code_fits_better(problem):
     assert (cost(problem, code(problem)) <= cost(problem, best) + slack).all()
 
 
-def test_without_lambda_small_eigenvalues_cost_no_digits():
+@pytest.mark.parametrize("least, digits", [(1e-10, 12), (1e-13, 10)])
+def test_without_lambda_small_eigenvalues_cost_few_digits(least, digits):
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
-    K = (Q * np.logspace(0, -10, 8)) @ Q.T
+    K = (Q * np.geomspace(1, least, 8)) @ Q.T
     k = rng.standard_normal((5, 8)) @ K
     found = gs.sparse_codes((K + K.T) / 2, k, 0.0, norm2=30.0, return_info=True)
-    assert np.abs(k - found.codes @ K).max() < TIGHT
+    assert np.abs(k - found.codes @ K).max() < 10.0**-digits
     assert (found.gap >= 0).all() and found.gap.max() < TIGHT
+
+
+@pytest.mark.parametrize("lam", [1e-6, [1e-4, 1e-5, 1e-2]])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_in_float32_the_gap_is_that_of_the_rounded_code(lam, sparse):
+    """Of nearly equal atoms coefficients are large, and to round them costs more than tol."""
+    D = gs.random_subspaces(30, 12, 2, rng=0)
+    noise = 1e-4 * np.random.default_rng(1).standard_normal(D[:15].shape)
+    D[15:] = gs.orthonormalize(D[:15] + noise)
+    K = gs.projection_kernel(D).astype(np.float32)
+    k = gs.projection_kernel(gs.random_subspaces(20, 12, 2, rng=2), D).astype(K.dtype)
+    how = dict(norm2=2.0, max_iter=10**4, return_info=True)
+    own = gs.sparse_codes(K, k, lam, sparse_output=sparse, **how)
+    K, k = K.astype(float), k.astype(float)
+    best = gs.sparse_codes(K, k, lam, **how)
+    codes = own.codes if isinstance(own.codes, list) else [own.codes]
+    codes = np.reshape([gs.dense_codes(y) for y in codes], best.codes.shape)
+
+    def costs(y):
+        y = y.astype(np.longdouble)
+        l1 = np.abs(y).sum(axis=-1)
+        return (y * (y @ K - 2 * k)).sum(axis=-1) + np.reshape(lam, (-1, 1)) * l1
+
+    rise = np.reshape(costs(codes) - costs(best.codes), best.gap.shape)
+    assert rise.max() > 100 * TIGHT
+    assert error(own.gap, best.gap + rise) < 1e-3 * rise.max()
 
 
 def test_without_lambda_repeated_atoms_share_the_least_norm_code():
