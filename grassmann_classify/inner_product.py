@@ -186,9 +186,9 @@ def _say(bank, rankings, began):
     }
     if not summed <= bank.grams.keys():
         to_stderr(
-            f"{len(bank.grams)} matrices of {len(bank.collection.X)} sets fit into "
-            f"{MOST_BYTES / 2**20:.0f} MiB: of {len(summed)} candidates within chance of "
-            "the best, the first are summed"
+            f"{len(summed)} candidates are within chance of the best: no more than the "
+            f"first {len(bank.grams)} are summed, whose matrices fit into "
+            f"{MOST_BYTES / 2**20:.0f} MiB"
         )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})
     tenth = min(sorted(ranking.accuracy.values())[-10:][0] for ranking in rankings)
@@ -198,7 +198,8 @@ def _say(bank, rankings, began):
             "them apart no more"
         )
     to_stderr(
-        f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept: "
+        f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept, "
+        f"{sum(K.nbytes for K in bank.grams.values()) / 2**20:.0f} MiB: "
         f"{time.perf_counter() - began:.1f} s"
     )
 

@@ -66,6 +66,8 @@ def one_line(program):
             warnings.showwarning = lambda message, *_: to_stderr(
                 f"{program}: {message}"
             )
+            # joblib starts another in place of one that has grown
+            warnings.filterwarnings("ignore", "A worker stopped while")
             yield
     except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
         sys.exit(printable(f"{program}: {str(error) or type(error).__name__}"))
