@@ -210,7 +210,7 @@ def clusters_without_labels(data):
         classes, index = np.unique(label, return_inverse=True)
         X = subspaces_of(sets, 10)
         tried = [X[..., :p] for p in range(1, X.shape[2] + 1)]
-        most = min(application.MOST_P, sets[0].shape[1])
+        most = min(application.MOST_READ, sets[0].shape[1])
         shares = []
         for X in [subspaces.from_sets(sets, most, spectrum=CLUSTERED), *tried]:
             number = clusters_of(X, len(classes), 0).number

@@ -21,11 +21,10 @@ from grassmann_classify.recipes import (
     resampled,
     shortened,
 )
-from grassmann_classify.settings import Settings, candidate_points
+from grassmann_classify.settings import MOST_P, Settings, candidate_points
 from grassmann_classify.words import all_in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
-MOST_P = 12  # largest dimension of a candidate where the user names none
 MOST_P_IN_KERNEL = 6
 N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read

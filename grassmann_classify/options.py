@@ -17,6 +17,7 @@ from grassmann_classify.settings import (
     FORMATS,
     LAM,
     MOST_P,
+    MOST_READ,
     NEIGHBORS,
     RULES,
     SPECTRUM,
@@ -215,8 +216,8 @@ OPTIONS = {
         action=BooleanOptionalAction,
     ),
     "--stack": dict(
-        help="stack each frame with the M - 1 that follow it, or several M to choose from "
-        "(default: 1 4)",
+        help="stack each frame with the next M - 1, or several M to choose from (default: 1, "
+        "4, half a clip; of images 1)",
         type=int,
         nargs="+",
         metavar="M",
@@ -299,13 +300,14 @@ OPTIONS = {
         default=LAM,
     ),
     "--neighbors": dict(
-        help="candidate numbers of neighbours of gLC (default: %(default)s)",
+        help="candidate numbers of neighbours of gLC (default: "
+        f"{' '.join(map(str, NEIGHBORS))})",
         type=int,
         nargs="+",
         default=NEIGHBORS,
     ),
     "--C": dict(
-        help="candidate C of the SVM (default: %(default)s)",
+        help=f"candidate C of the SVM (default: {' '.join(map(str, C))})",
         type=float,
         nargs="+",
         default=C,
@@ -519,7 +521,7 @@ def split(options):
         settings.center = bool(settings.center)
         settings.stack = settings.stack or [1]
     recipe |= {
-        "p": max(dimensions) if dimensions and not options.spectrum else MOST_P,
+        "p": max(dimensions) if dimensions and not options.spectrum else MOST_READ,
         "fewer": len(dimensions or []) != 1 or bool(options.spectrum),
         "features": (options.features or ["raw"])[0],
         "center": bool(options.center),

@@ -15,7 +15,8 @@ from pathlib import Path
 LAM = [0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
 C = [0.1, 1, 10, 100, 1000]
-MOST_P = 24
+MOST_READ = 24  # directions of a clip, of which the weighted subspaces are made
+MOST_P = 12  # dimension of a candidate where the user names none
 SPECTRUM = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
 CLUSTERED = 1 / 8  # spectrum: as good as p = 6 or better on each of seven data sets
 USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
@@ -183,7 +184,7 @@ class Settings:
 class Recipe:
     """How a clip becomes subspaces; the defaults take raw pixels of all frames.
 
-    p None: as many directions as the frames allow, up to MOST_P.
+    p None: as many directions as the frames allow, up to MOST_READ.
     """
 
     p: int | None = None
@@ -212,7 +213,7 @@ class Recipe:
 
     def __post_init__(self):
         if self.p is None:
-            object.__setattr__(self, "p", MOST_P)
+            object.__setattr__(self, "p", MOST_READ)
             object.__setattr__(self, "fewer", True)
 
     @property
