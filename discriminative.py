@@ -72,8 +72,9 @@ class Whitening:
     K' knows the labels of its samples: how well it tells them apart says nothing of
     others, so they are left out of the whitening too before they are asked.
 
-    ValueError unless K_dd is symmetric and positive semidefinite, shrinkage > 0, and
-    labels are as many.
+    ValueError unless K_dd is symmetric, shrinkage > 0, and labels are as many; or where
+    K_dd is so far from positive semidefinite that I + H K H / rho is not positive
+    definite.
 
     >>> from grassmann_sc import discriminative, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(5, 10, 2, rng=0))
@@ -495,7 +496,7 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
 def _check_first_atoms(init, classes):
     """Atoms (N, d, q) and the class of each, among all the classes."""
     try:
-        first, labels = init
+        first, labels = init[:2] if isinstance(init, Discriminative) else init
     except (TypeError, ValueError):
         raise ValueError(
             f"init must be None or a pair (atoms, labels), got {type(init).__name__}"

@@ -375,8 +375,8 @@ class NearestSubspace(ByScores, OnSubspaces):
 
     In a tie the first class wins.
     metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal
-    angles; "projection", the norm of their sines, from the projection kernel alone: in
-    the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
+    angles; "projection", chordal over sqrt(2), the norm of their sines where p = q, from
+    the projection kernel alone: faster, and only to about 1e-8 near 0. n_neighbors:
     in 1..n. shrinkage: as in CodingClassifier, not for "geodesic"; distances are those
     of the whitened inner product.
 
@@ -781,10 +781,10 @@ class DiscriminativeDictionary(ByProbabilities, OnSubspaces):
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             sample_weight=sample_weight,
         )
-        self.components_, self.labels_, self.costs_ = learned
-        self.classes_, self.index_ = core.check_labels(
-            self.labels_, len(self.components_)
+        self.classes_, self.index_ = shared.check_classes(
+            learned.labels, len(learned.labels), "the labels of samples with weight"
         )
+        self.components_, self.labels_, self.costs_ = learned
         self.n_iter_ = learned.n_iter
         self.sharpness_ = learned.beta
         return self

@@ -473,7 +473,7 @@ class Checkpoint:
     def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
         """The named arrays of the file to read from, if its options are the same.
 
-        kinds: of their dtypes. check_samples is to follow.
+        dtype_kinds: as in read_arrays. check_samples is to follow.
         """
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")

@@ -135,7 +135,7 @@ def read_frames(
     size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
         bytes, other types become float32
     every, at_most, evenly: every k-th frame, of these the first n or n at even steps
-        from the first to the last
+        from the first to the last, which repeat frames where there are fewer
     key, frame_axis: the name of the array in an .npz or .mat file that holds several;
         its axis of frames (MATLAB's height x width x n_frames: -1)
     columns: of a table, by their names in the first line or by their numbers from 1;

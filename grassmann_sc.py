@@ -404,17 +404,19 @@ def sparse_codes(
     The search stops when three numbers are at most tol: the duality gap over norm2,
     reach v / norm2, and v / (lam_max / 2). v is the largest violation of the optimality
     conditions of g = k - K y: g_j = (lam / 2) sign(y_j) where y_j != 0, |g_j| <= lam /
-    2 elsewhere. reach = sqrt(norm2 / max_j K_jj) brings it into units of the cost. The
-    third number keeps accuracy where inner products are small. If max_iter or rounding
-    ends the search before, a warning gives the largest of the three. Of identical atoms
-    only the sum of the coefficients is determined. positive: codes >= 0. init: codes
-    (n, N) to start from.
+    2 elsewhere (positive: lam_max / 2 is the largest k_j). reach = sqrt(norm2 / max_j
+    K_jj) brings it into units of the cost. The third number keeps accuracy where inner
+    products are small. If max_iter or rounding ends the search before, a warning gives
+    the largest of the three. Of identical atoms only the sum of the coefficients is
+    determined. positive: codes >= 0. init: codes (n, N) to start from.
 
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
-    are in a named tuple (codes, gap, n_iter): gap is the largest of the three numbers,
-    times norm2, and in float32 what rounding the code adds to its cost: no code costs
-    less by more. ValueError or TypeError that names the argument.
+    are in a named tuple (codes, gap, n_iter): gap is norm2 times the largest of the
+    three numbers, the third where it is above tol, and in float32 what rounding the
+    code adds to its cost: no code costs less by more. At lambda 0, unless positive, it
+    is the duality gap alone, over the eigenvectors of K_dd of which rounding leaves
+    something. ValueError or TypeError that names the argument.
 
     >>> import numpy as np
     >>> from grassmann_sc import sparse_codes
@@ -489,9 +491,9 @@ def locality_codes(
     1e-5; the ridge is never below the rounding error of G. Nearest is by chordal
     distance. If several atoms have exactly equal inner products, the first ones are
     taken. If these differ only by rounding, as for one subspace in two bases, the
-    choice depends on the processor. A query that equals an
-    atom, to rounding, has code 1 on it. Arguments and output are as in sparse_codes;
-    n_neighbors is in 1..N.
+    choice depends on the processor. A query that equals an atom, to rounding, has code 1
+    on it, in equal parts on atoms that it equals. Arguments and output are as in
+    sparse_codes; n_neighbors is in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -555,8 +557,8 @@ def class_scores(
     it to rounding where it is far below ||X^||^2.
     "sum", "max": the sum or the largest of the coefficients of the class, the paper's
     alternatives. In the paper a class has zeros in the places of all other atoms, so
-    that its largest is never below 0; here a class of negative coefficients alone
-    scores below 0. Wherever a coefficient is positive the same class wins.
+    that its largest is never below 0; here a class all of whose atoms have negative
+    coefficients scores below 0. Wherever a coefficient is positive the same class wins.
 
     The paper gives "residual" for all codes. classify gives it for sparse codes, and
     "sum" for local ones; codes do not tell which they are. Residuals depend on the
@@ -1029,7 +1031,7 @@ class SparseCoding(
         if self.sparse_output:
             blocks.append([_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size)
             codes = [_as_csr(parts, n, N) for parts in zip(*blocks)]
-        result = SparseCodes(codes, (gap + rise).T, n_iter.T)
+        result = SparseCodes(codes, np.maximum(gap + rise, 0).T, n_iter.T)
         if self.lam.ndim == 0:
             result = SparseCodes(*(each[0] for each in result))
         return result if self.return_info else result.codes
@@ -2303,7 +2305,7 @@ def _measure_rows(rows, errors):
 def squared_norm(X):
     """||X^||_F^2, one for all of checked X (n, d, p): p of bases, 1 of weighted ones."""
     lengths = np.square(X[:1], dtype=np.float64).sum(axis=1)
-    return round(float(np.vdot(lengths, lengths))) if len(X) else X.shape[2]
+    return X.shape[2] if np.abs(lengths - 1).max(initial=0) < 0.01 else 1
 
 
 def check_dictionary(D: ArrayLike, name: str, weighted: bool = False) -> np.ndarray:

@@ -38,7 +38,8 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
 
     All have shape (..., d, p). (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H
     = Q Theta W^T; bases (..., d, p). Leading axes broadcast. ValueError unless X^T H =
-    0, relative to the norm of H (what is left of it is projected out).
+    0, relative to the norm of H or to 1, whichever is larger (what is left of it is
+    projected out).
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic

@@ -11,7 +11,8 @@ float32 and float64 are kept, other real types become float64. A kernel is any k
 on rows, one of this module, or its name: "linear", "polynomial", "rbf", ("polynomial",
 degree), ("rbf", gamma). degree is 2 and coef0 is 1 where nothing else is said, gamma is
 median_gamma of the sets, of queries and atoms that of the atoms' sets. A rank counts
-the eigenvalues above RANK_TOL times the largest, in every function.
+the eigenvalues above RANK_TOL times the largest, in every function but Lift.fit, which
+keeps all frames that are independent to rounding.
 """
 
 from __future__ import annotations
@@ -384,7 +385,8 @@ def kernel_bases(
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
     paper's Eq. 27 and 28), solved in float64. ValueError if a set's rank is below p:
     its name, the rank and the tolerance are given, or if coefficients are beyond the
-    type of the sets, which is theirs too. A warning if eigenvalues p and p + 1 tie.
+    type of the sets, which is theirs too. A warning if eigenvalues p and p + 1 of a set
+    tie, p being given, or its rank.
 
     >>> from grassmann_sc import kernels
     >>> A, = kernels.kernel_bases([[[3.0, 4.0]]], kernels.linear(), p=1)  # one set of one frame
@@ -946,8 +948,8 @@ class Lift:
 
     See also learn.kgdl and estimators.KernelLift, which use it.
 
-    ValueError, by fit, for a rank below p or landmarks beyond 2^14; by transform before
-    fit, or for another d.
+    ValueError, by fit, for landmarks beyond 2^14; by transform before fit, for a rank
+    below p, or for another d.
 
     >>> from grassmann_sc import kernels, projection_kernel
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]

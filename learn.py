@@ -552,8 +552,8 @@ def class_dictionaries(
     (classify, class_scores) with fewer atoms than samples. X (n, d, p), y (n,) labels;
     atoms_per_class: an integer, or a mapping from class to integer; a class of fewer
     samples gets that many atoms. The options are those of gdl, which learns each class
-    on its own, but checkpoint and resume. Ctrl-C is
-    raised: not all classes have atoms then.
+    on its own, but checkpoint and resume; n_neighbors is at most the atoms of each
+    class. X are bases. Ctrl-C is raised: not all classes have atoms then.
 
     See also discriminative.discriminative_atoms, whose atoms of a class know of the
     others.

@@ -3,8 +3,8 @@
 The candidates are Gram matrices of labelled sets, one for each kernel and p;
 kernel_gram and projection_kernel compute those of every p in one pass. Each fold is
 coded once for all lambda and rules. Candidates that can no longer win are not tried on
-further folds; candidates that a fold cannot have are left out. Where too few sets are
-labelled to tell candidates apart, all of them vote.
+further folds; candidates that a fold cannot have are left out. Of candidates that are
+alike the one is taken whose neighbours are good too.
 """
 
 from __future__ import annotations

@@ -522,8 +522,8 @@ class KAHM(OnSets):
     warning for queries whose hull meets hulls of several classes: their labels say
     nothing.
 
-    ValueError, by fit, for an unknown hull, a share or bound outside (0, 1], a
-    dimension beyond a set's, or a bound below 1 over its frames; by predict for
+    ValueError, by fit, for an unknown hull, a bound, or the share of an affine hull,
+    outside (0, 1], a dimension beyond a set's, or a bound below 1 over its frames; by predict for
     another d.
 
     >>> import numpy as np

@@ -238,7 +238,7 @@ def image_bases(X, T):
     """
     n, d, p = X.shape
     images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
-    images = np.ascontiguousarray(images.reshape(-1, n, p).transpose(1, 0, 2))
+    images = np.ascontiguousarray(images.reshape(T.shape[1], n, p).transpose(1, 0, 2))
     Q, R = np.linalg.qr(images)
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()

@@ -76,7 +76,7 @@ def fractal_spectrum(
         edges, "edges", (len(PARTS), len(MEASURES), "n_levels + 1")
     )
     if not (np.diff(edges, axis=2) > 0).all():
-        raise ValueError("edges must ascend")
+        raise ValueError(f"edges must ascend along their last axis, got {edges}")
     n_levels = edges.shape[2] - 1
     core.check_integer(n_levels, "the levels of edges", 1, MOST_LEVELS)
     spectrum = np.zeros((len(PARTS), len(MEASURES), n_levels))

@@ -110,7 +110,7 @@ def tell_who_answers(model, coverage):
     elif model.judged != len(model.labels):
         right = model.left_out[0].argmax(axis=1) == model.estimator.index_
         tell(
-            f"  of its {plural(len(right), 'set')} now, each coded over the others, "
+            f"  of its {plural(len(right), 'set')} now, each coded over others, "
             f"{100 * right.mean():.1f} % are right"
         )
     for text in words_of_noticed(model, coverage):

@@ -1,15 +1,16 @@
 """From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
-import contextlib
-import hashlib
-import json
-import os
 from collections import Counter, namedtuple
-from pathlib import Path
 
 import numpy as np
 
-from grassmann_classify.clips import Basis, Collection, threaded
+from grassmann_classify.clips import (
+    Basis,
+    Collection,
+    decoded,
+    forget_the_oldest,
+    threaded,
+)
 from grassmann_classify.recipes import (
     describe,
     kept_rows,
@@ -19,10 +20,8 @@ from grassmann_classify.recipes import (
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
 from grassmann_classify.words import each_once, first_of, plural, printable, to_stderr
-from grassmann_sc import files, frames, shared, subspaces
+from grassmann_sc import frames, shared, subspaces
 
-VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
-MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
 ADVICE = {  # for arguments of frames.Avoidable
     "size": "--size 32 32 brings the frames to one size",
     "key": "--key {} takes that array of each file",
@@ -303,7 +302,7 @@ def _spectrum(rows, recipe):
 
 def _frames_of(source, recipe):
     if not isinstance(source, np.ndarray):
-        return _decoded(source, recipe.reading)
+        return decoded(source, recipe.reading)
     chosen = source[frames.pick(range(len(source)), **recipe.choosing)]
     if recipe.size is None:
         return chosen
@@ -332,7 +331,7 @@ def build_all(clips, recipe, strict=False, most_rows=np.inf, shape=None, headers
         return made
 
     results = _results_of(job, clips, "clips read")
-    _forget_the_oldest()
+    forget_the_oldest()
     check_usable(results, strict)
     results |= _misfits(results, shape)
     unusable = check_usable(results, strict)
@@ -411,59 +410,3 @@ def _collect(clips, made, recipe, unusable):
         recordings,
         spans,
     )
-
-
-# ------------------------------------------------------- what a second run finds again
-
-
-def cache_folder():
-    """The user's folder of decoded clips; it may be lost at any time."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "grassmann-classify"
-
-
-def _decoded(source, options):
-    """frames.read_frames, from the cache where it is kept by the content of the files.
-
-    Arrays, and images that are single files, are read as fast as the cache is.
-    """
-    at_once = frames.ARRAYS.keys() | frames.IMAGES
-    if source.suffix.lower() in at_once and source.is_file():
-        return frames.read_frames(source, **options)
-    path = cache_folder() / f"{_digest(source, options)}.npz"
-    with contextlib.suppress(Exception):  # missing or damaged: decoded again
-        with np.load(path, allow_pickle=False) as file:
-            film = file["frames"]
-        os.utime(path)
-        return film
-    film = frames.read_frames(source, **options)
-    with contextlib.suppress(OSError):  # as of a disk that is full
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_whole(path, lambda file: np.savez(file, frames=film))
-    return film
-
-
-def _digest(source, options):
-    """The hash of the bytes of a file, or of the files in a folder, and of options."""
-    words = json.dumps([VERSION, source.suffix.lower(), options], default=str)
-    digest = hashlib.blake2b(words.encode(), digest_size=16)
-    inner = sorted(source.iterdir()) if source.is_dir() else [source]
-    for file in filter(Path.is_file, inner):
-        if file != source:
-            size = f"\0{file.stat().st_size}\0"
-            digest.update(os.fsencode(file.name) + size.encode())
-        with open(file, "rb") as content:
-            while chunk := content.read(2**22):
-                digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _forget_the_oldest():
-    """Remove what was not used for longest from the cache, beyond MOST_CACHED bytes."""
-    with contextlib.suppress(OSError):  # another run removes too
-        kept = [(path.stat(), path) for path in cache_folder().glob("*.npz")]
-        total = 0
-        for state, path in sorted(kept, key=lambda file: -file[0].st_mtime):
-            total += state.st_size
-            if total > MOST_CACHED:
-                path.unlink()

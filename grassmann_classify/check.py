@@ -98,7 +98,7 @@ def check(recipe, settings, paths, out):
             for i in wrong[:PICTURED]
         }
         title = "Labels that may be wrong"
-        draw_clips(report, "suspects", title, collection, clips, recipe.key, leads)
+        draw_clips(report, "suspects", title, collection, clips, recipe, leads)
     report.about(collection, len(clips))
     for heading, table in (tables | {"Copies": copies}).items():
         report.section(heading)

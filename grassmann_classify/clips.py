@@ -1,19 +1,26 @@
 """What a clip is, the sets of all clips, and films of clips in small."""
 
+import contextlib
+import hashlib
+import json
+import os
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.words import SILENT, clip_names
-from grassmann_sc import frames, shared
+from grassmann_sc import files, frames, shared
 
 SIDE = 64  # pixels of a small image
 STRIP = 3  # frames of a clip beside each other
 BETWEEN = 2  # white pixels between them
 FILM = 12  # frames of a clip that moves
 DARK = 64  # a picture is stretched whose brightest pixel is below it
+VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
+MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or
 # one error, if the clip cannot be used. Of stretches of recordings: the recording; edges
@@ -87,6 +94,62 @@ def videos_of(collection, n_blocks=1):
     return clips if min(map(len, clips)) > 2 else None
 
 
+# ------------------------------------------------------- what a second run finds again
+
+
+def cache_folder():
+    """The user's folder of decoded clips; it may be lost at any time."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "grassmann-classify"
+
+
+def decoded(source, options):
+    """frames.read_frames, from the cache where it is kept by the content of the files.
+
+    Arrays, and images that are single files, are read as fast as the cache is.
+    """
+    at_once = frames.ARRAYS.keys() | frames.IMAGES
+    if source.suffix.lower() in at_once and source.is_file():
+        return frames.read_frames(source, **options)
+    path = cache_folder() / f"{_digest(source, options)}.npz"
+    with contextlib.suppress(Exception):  # missing or damaged: decoded again
+        with np.load(path, allow_pickle=False) as file:
+            film = file["frames"]
+        os.utime(path)
+        return film
+    film = frames.read_frames(source, **options)
+    with contextlib.suppress(OSError):  # as of a disk that is full
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_whole(path, lambda file: np.savez(file, frames=film))
+    return film
+
+
+def _digest(source, options):
+    """The hash of the bytes of a file, or of the files in a folder, and of options."""
+    words = json.dumps([VERSION, source.suffix.lower(), options], default=str)
+    digest = hashlib.blake2b(words.encode(), digest_size=16)
+    inner = sorted(source.iterdir()) if source.is_dir() else [source]
+    for file in filter(Path.is_file, inner):
+        if file != source:
+            size = f"\0{file.stat().st_size}\0"
+            digest.update(os.fsencode(file.name) + size.encode())
+        with open(file, "rb") as content:
+            while chunk := content.read(2**22):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def forget_the_oldest():
+    """Remove what was not used for longest from the cache, beyond MOST_CACHED bytes."""
+    with contextlib.suppress(OSError):  # another run removes too
+        kept = [(path.stat(), path) for path in cache_folder().glob("*.npz")]
+        total = 0
+        for state, path in sorted(kept, key=lambda file: -file[0].st_mtime):
+            total += state.st_size
+            if total > MOST_CACHED:
+                path.unlink()
+
+
 # ------------------------------------------------------------------------------- films
 
 
@@ -96,14 +159,20 @@ def middles(items, number):
     return [items[(2 * k + 1) * len(items) // (2 * number)] for k in range(number)]
 
 
-def _film(clip, number, key):
-    """A few small frames (n, height, width) of a clip in uint8; None of vectors."""
+def _film(clip, number, recipe):
+    """A few small frames (n, height, width) of a clip in uint8; None of vectors.
+
+    As they were before a Recipe brought them to one size.
+    """
     sources = middles(clip.sources, number)
     each = -(-number // len(sources))
     parts = []
     for source in sources:
         if not isinstance(source, np.ndarray):
-            source = frames.read_frames(source, evenly=2 * each + 1, key=key)[1::2]
+            options = recipe.reading
+            if recipe.size:
+                options |= {"size": None, "evenly": 2 * each + 1}
+            source = decoded(source, options)
         parts += middles(source, each)
     film = np.stack(middles(parts, number))
     if film.ndim != 3:
@@ -116,18 +185,18 @@ def _film(clip, number, key):
     return film.round().astype(np.uint8)
 
 
-def films_of(names, clip, clips, key=None, chosen=None, number=FILM):
+def films_of(names, clip, clips, recipe, chosen=None, number=FILM):
     """A few small frames (n, height, width) in uint8 of each set, or None.
 
     None where there is none. names, clip: of all sets of a Collection, which was built
-    from clips; chosen: the indices of the sets that are wanted, None for all.
+    from clips by a Recipe; chosen: the indices of the sets that are wanted, None for all.
     """
     whose = clip_names(names, clip)
     whose = whose if chosen is None else [whose[i] for i in chosen]
 
     def film_of(clip):
         try:
-            return _film(clip, number, key)
+            return _film(clip, number, recipe)
         except Exception:  # of a damaged file
             return None
 
@@ -136,9 +205,9 @@ def films_of(names, clip, clips, key=None, chosen=None, number=FILM):
     return [films.get(name) for name in whose]
 
 
-def pictures_of(names, clip, clips, key=None, chosen=None):
+def pictures_of(names, clip, clips, recipe, chosen=None):
     """A small image (height, width) of each set, a strip of frames; as films_of."""
-    films = films_of(names, clip, clips, key, chosen, STRIP)
+    films = films_of(names, clip, clips, recipe, chosen, STRIP)
     return [None if film is None else strip(film) for film in films]
 
 

@@ -76,7 +76,7 @@ def cluster(recipe, settings, paths, out):
             for i, n in zip(clusters.order[first[:PICTURED]].tolist(), sizes)
         }
         made = collection._replace(label=labels)
-        draw_clips(report, "clusters", "Clusters", made, clips, recipe.key, leads)
+        draw_clips(report, "clusters", "Clusters", made, clips, recipe, leads)
     report.section("Clusters")
     report.text(*notes)
     report.table(

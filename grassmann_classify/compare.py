@@ -178,7 +178,7 @@ def _print(run, done, tell=tell):
             tell(text)
     if run.settings.verbose:
         tables.append(meanings(results))
-    if run.settings.choices:
+    if run.settings.choices and done.n_rows:
         tables += [choices(results), summed(results)]
     for table in tables:
         tell(f"\n{table.text()}" * bool(table.rows))

@@ -291,7 +291,8 @@ def first_look(bank, pairs, settings, end=math.inf):
     """The Progress of the first split by fixed settings, nothing searched.
 
     On at most LOOK sets, drawn evenly over the classes. The inner product is the mean
-    of all recipes and the spectra FIXED, whitened by rows.USUAL_SHRINKAGE. After the
+    of all recipes and the spectra FIXED, or the given points, whitened by
+    rows.USUAL_SHRINKAGE. After the
     time end no row begins but the first.
     """
     label = bank.collection.label

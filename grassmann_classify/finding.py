@@ -113,6 +113,10 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
                 f"{images[0].name}, beside clips"
             )
         elif images and window:
+            if len(images) % window:
+                to_stderr(
+                    f"left out: the last {len(images) % window} images of {label}/"
+                )
             for i in range(0, len(images) - window + 1, window):
                 group = group_of(images[i], None, group_by)
                 name = f"{label}/{i // window}"

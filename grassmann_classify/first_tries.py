@@ -1,8 +1,8 @@
 """What a user would try first: support vector machines on frames, or on their mean.
 
 A set is a few rows of features: its frames, their mean, or mean and standard deviation.
-The machine learns from all rows of all sets, of equal weight each, and the mean of a
-set's scores decides.
+The machine learns from at most MOST_FRAMES rows of each set, the sets of equal weight,
+and the mean of a set's scores decides.
 """
 
 import numpy as np

@@ -119,7 +119,7 @@ def learn(bank, recipe, settings, clips, end):
         chosen=all_in_words(row.chosen),
         score=float(row.score),
         judged=n,
-        pictures=pictures_of(*owners, clips, recipe.key),
+        pictures=pictures_of(*owners, clips, recipe),
         atoms=atoms,
     )
 
@@ -241,7 +241,7 @@ def more(model, collection, clips):
     points = model.reader.points(some_sets(collection, new))
     pictures = model.pictures
     if pictures is not None:
-        owners = collection.names, collection.clip, clips, model.recipe.key
+        owners = collection.names, collection.clip, clips, model.recipe
         pictures = [*pictures, *pictures_of(*owners, new)]
     groups = None
     if model.groups is not None and collection.group is not None:

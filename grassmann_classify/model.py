@@ -1,9 +1,10 @@
 """A model: the compared row that answers, and the labelled sets that it keeps.
 
-It keeps what its row compares new sets with, its choices, and nothing that was fitted:
-the estimator is fitted anew whenever a model is made, so that a file, or more labelled
-sets, cannot contradict it. Labels come back as they came: numbers, strings or bools,
-all of one type. Answers are labels, why, how sure, and which classes are possible.
+It keeps what its row compares new sets with, its choices, learned atoms, and nothing
+else that was fitted: the estimator is fitted anew whenever a model is made, so that a
+file, or more labelled sets, cannot contradict it. Labels come back as they came:
+numbers, strings or bools, all of one type. Answers are labels, why, how sure, and which
+classes are possible.
 """
 
 from collections import namedtuple

@@ -144,8 +144,8 @@ OPTIONS = {
         help="resample the frames to N, linearly in time", type=int, metavar="N"
     ),
     "--window": dict(
-        help="cut each clip, or images in a class folder, into sets of N frames, kept together "
-        "in splits",
+        help="cut each clip into sets of N frames, kept together in splits; images in a class "
+        "folder become clips of N",
         type=int,
         metavar="N",
     ),
@@ -164,8 +164,8 @@ OPTIONS = {
         metavar="NAME",
     ),
     "--smooth": dict(
-        help="of recordings, the median of each class's probability over so long decides "
-        "(default: not smoothed)",
+        help="of recordings, the median of a class's probability over so long decides, else "
+        "in rows (default: not smoothed)",
         type=float,
         default=0,
         metavar="SECONDS",
@@ -259,7 +259,8 @@ OPTIONS = {
         type=float,
     ),
     "--jobs": dict(
-        help="processes that share the splits, a core each (default: one for each core)",
+        help="processes that share rows and splits, a core each (default: one a core; one "
+        "where little is to do)",
         type=int,
         metavar="N",
     ),
@@ -277,8 +278,8 @@ OPTIONS = {
     ),
     # rows
     "--methods": dict(
-        help="only the rows of the table whose names begin with these words, as "
-        "gsc,kgsc,nearest",
+        help="only rows whose names, or what stands behind their colon, begin with these words, "
+        "as gsc,kgsc,svm",
         type=lambda text: [words for words in text.split(",") if words.strip()],
         metavar="WORDS,...",
     ),
@@ -393,7 +394,7 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         {
             "new": "clips without labels: a folder, at any depth, one clip, or an .npz file"
         },
-        "Learn from the labelled clips of --data, by the method that is best in "
+        "Learn from the labelled clips of --data, by the coding method that is best in "
         "cross-validation, or take --model, and answer NEW: a label, which classes are "
         "possible, and why.",
         "predict new_clips --data actions --save actions.npz",
@@ -521,7 +522,7 @@ def split(options):
         settings.center = bool(settings.center)
         settings.stack = settings.stack or [1]
     recipe |= {
-        "p": max(dimensions) if dimensions and not options.spectrum else MOST_READ,
+        "p": max([*(dimensions or [MOST_READ]), *[MOST_READ] * bool(options.spectrum)]),
         "fewer": len(dimensions or []) != 1 or bool(options.spectrum),
         "features": (options.features or ["raw"])[0],
         "center": bool(options.center),

@@ -346,8 +346,8 @@ def as_url(content, kind="image/webp"):
 def draw_results(report, run, pairs, results, comparison):
     """Draw the confusions of all rows, a map and the Gram matrix.
 
-    The row in front is shown, the others are folded away. If one picture cannot be
-    drawn, the page has the others.
+    That of the row in front is shown if its classes are too many for a table, the
+    others are folded away. If one picture cannot be drawn, the page has the others.
     """
     collection = run.bank.collection
     label = collection.label.tolist()
@@ -428,8 +428,8 @@ def tell_where_wrong(report, run, pairs, results, first, pictures):
             leads[i] = words + f"\n{times} times" * (times > 1), reasons
         title = f"{first}, {printable(report.paths.data.stem)}\n"
         title += f"{plural(len(wrong), 'clip')} with a wrong answer"
-        key = run.recipe.key
-        draw_clips(report, "wrong", title, collection, run.clips, key, leads)
+        clips = run.clips, run.recipe
+        draw_clips(report, "wrong", title, collection, *clips, leads)
 
 
 def _add_confusion(report, classes, truth, predicted, anchors):
@@ -487,8 +487,8 @@ def draw_answers(report, model, new, collection, answers, unlike):
     second, first = np.sort(answers.scores, axis=1)[:, -2:].T
     order = np.argsort(first - second, kind="stable")[:PICTURED]
     places = [collection.names.index(answers.names[i]) for i in order]
-    key = model.recipe.key
-    films = films_of(collection.names, collection.clip, new, key, places)
+    owners = collection.names, collection.clip
+    films = films_of(*owners, new, model.recipe, places)
     kept = [None if image is None else image[None] for image in model.pictures]
     rows = []
     for i, film in zip(order, films):
@@ -508,7 +508,7 @@ def draw_answers(report, model, new, collection, answers, unlike):
     report.sheet("answers", title, rows)
 
 
-def draw_clips(report, name, title, collection, clips, key, leads):
+def draw_clips(report, name, title, collection, clips, recipe, leads):
     """A sheet of sets that have images, and of what speaks for a class of theirs.
 
     leads {set: (words, [(set, share), ...])}.
@@ -517,7 +517,7 @@ def draw_clips(report, name, title, collection, clips, key, leads):
     label = collection.label
     others = (j for _, reasons in leads.values() for j, _ in reasons)
     involved = sorted({*leads, *others})
-    films = films_of(names, collection.clip, clips, key, involved)
+    films = films_of(names, collection.clip, clips, recipe, involved)
     films = dict(zip(involved, films))
     rows = []
     for i, (words, reasons) in leads.items():

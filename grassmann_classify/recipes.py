@@ -31,8 +31,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
     a frame, and raw pixels centred. Other frames, which follow each other: as they are,
     stacks of 4, and stacks of half a clip that is resampled to at most STEPS frames,
-    each also centred. Of several descriptors each has the options that suit the frame; a
-    single one has those of plain.
+    each also centred.
     """
     tried = [
         name
@@ -47,13 +46,6 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
-    options = {features[0]: plain.feature_options}
-    if len(features) > 1:
-        kinds = {name: frames.DESCRIPTORS[name] for name in features}
-        options = {
-            name: kind.suited(shape) if kind.suited and len(shape) == 2 else {}
-            for name, kind in kinds.items()
-        }
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
@@ -65,7 +57,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
-            feature_options=options.get(kind, {}) if kind != "raw" else {},
+            feature_options=plain.feature_options if kind != "raw" else {},
             center=centred,
             **half,
         )
@@ -84,10 +76,15 @@ ONE_AT_A_TIME = threading.RLock()
 def describe(clip, recipe):
     """The descriptors (n, d) of a clip's frames by a Recipe.
 
+    Without options of the Recipe's, a descriptor has those that suit the frames.
     ValueError if the user's own function does not return finite numbers.
     """
     if recipe.describe is None:
-        return frames.describe(clip, recipe.features, **recipe.feature_options)
+        options = recipe.feature_options
+        suited = frames.DESCRIPTORS[recipe.features].suited
+        if suited and not options and clip.ndim == 3:
+            options = suited(clip.shape[1:])
+        return frames.describe(clip, recipe.features, **options)
     with ONE_AT_A_TIME:
         try:
             rows = frames.describe(clip, recipe.describe)

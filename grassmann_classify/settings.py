@@ -124,7 +124,7 @@ def _checked_value(value, name, rule):
 
 @dataclass
 class Settings:
-    """What is searched, and how it is evaluated; the command has an option for each.
+    """What is searched, and how it is evaluated; all but kernel are options too.
 
     Each field is checked by its Rule whenever it is set.
     """
@@ -140,7 +140,8 @@ class Settings:
     lam: list = field(default_factory=lambda: [*LAM])
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
-    # with rows in the spaces of Gaussian kernels; None: as memory and time allow
+    # with rows in the spaces of Gaussian kernels; None: in commands, as memory and time
+    # allow
     kernels: bool | None = True
     # or in that of a function of rows (n, d), (m, d) that gives their matrix (n, m)
     kernel: Callable | None = None

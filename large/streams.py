@@ -48,12 +48,12 @@ class OnlineGDL:
     eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + 3/2 d^2)
     numbers, or N (N + 4 rank d), and a batch: no more, however many come.
 
-    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from
-    the first batches, until n_atoms samples have come, and lam_scale="max" takes its
-    median over those.
+    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl, but an init of
+    atoms holds bases; init draws from the first batches, until n_atoms samples have
+    come, and lam_scale="max" takes its median over those.
     forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so
     that codes over early atoms fade; 0 keeps all.
-    Attributes: atoms (N, d, p), None before the first update; lam, the lambda in use;
+    Attributes: atoms (N, d, p), None until the samples to draw them from have come; lam, the lambda in use;
     cost, per sample, of what was collected for the last update, before it; loss and
     weight, the sums of costs and weights collected since; n_batches; n_updates;
     n_replaced. An atom that batches have left unused is replaced by the sample of the

@@ -517,7 +517,5 @@ def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
     scores = model.estimator.left_out_scores()[0]
     right = (scores.argmax(axis=1) == model.estimator.index_).sum()
     assert 10 < right < 30
-    words = (
-        f"of its 30 sets now, each coded over the others, {100 * right / 30:.1f} % are"
-    )
+    words = f"of its 30 sets now, each coded over others, {100 * right / 30:.1f} % are"
     assert words in capsys.readouterr().out

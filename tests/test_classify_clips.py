@@ -927,7 +927,7 @@ def test_the_picture_of_a_clip_is_its_middle_frame(tmp_path):
         Clip("array", "a", None, [frames]),
     ]
     names = [clip.name for clip in clips]
-    films = films_of(names, np.arange(3), clips, number=1)
+    films = films_of(names, np.arange(3), clips, Recipe(), number=1)
     assert [film.max() for film in films] == [120, 120, 120]
 
 

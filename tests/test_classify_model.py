@@ -1269,12 +1269,12 @@ def test_a_model_keeps_a_small_image_of_each_set_and_of_more():
 def test_small_images_show_any_range_of_values(low, high):
     frame = np.linspace(low, high, 130 * 200).reshape(130, 200)
     made = Clip("a", None, None, [frame[None]])
-    (small,) = pictures_of(["a"], np.arange(1), [made])
+    (small,) = pictures_of(["a"], np.arange(1), [made], Recipe())
     assert small.shape == (32, 50) and small.dtype == np.uint8
     assert (np.diff(small.astype(int), axis=0) >= 0).all()
     assert high == low or (small.min() < 8 and small.max() > 247)
     vectors = Clip("v", None, None, [np.ones((3, 4))])
-    assert pictures_of(["v"], np.arange(1), [vectors]) == [None]
+    assert pictures_of(["v"], np.arange(1), [vectors], Recipe()) == [None]
 
 
 def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from grassmann_classify import Recipe
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import meaning
 from grassmann_classify.clips import Clip, films_of, strip
@@ -269,7 +270,7 @@ def test_a_film_has_frames_at_even_steps_and_its_strip_three(n):
     frames = np.repeat(np.arange(n, dtype=np.uint8), 24).reshape(n, 4, 6) * 4
     frames[:, -1, -1] = 255  # not dark, so not stretched
     clip = Clip("c", None, None, [frames])
-    (film,) = films_of(["c"], np.arange(1), [clip])
+    (film,) = films_of(["c"], np.arange(1), [clip], Recipe())
     shown = (film[:, 0, 0] // 4).tolist()
     assert len(film) == min(n, 12) and shown == sorted({*shown})
     steps = np.diff(shown) if n > 1 else [1]
@@ -280,7 +281,7 @@ def test_a_film_has_frames_at_even_steps_and_its_strip_three(n):
     assert part.shape == (4, 6 * few + 2 * (few - 1))
     assert part[0, 0] in film[:, 0, 0] and (few == 1 or (part[:, 6:8] == 255).all())
     each = [Clip("c", None, None, [*frames[:, None]])]  # a source a frame
-    (again,) = films_of(["c"], np.arange(1), each)
+    (again,) = films_of(["c"], np.arange(1), each, Recipe())
     assert len(again) == min(n, 12)
 
 
