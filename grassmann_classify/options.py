@@ -164,8 +164,8 @@ OPTIONS = {
         metavar="NAME",
     ),
     "--smooth": dict(
-        help="of recordings, the median of a class's probability over so long decides, else "
-        "in rows (default: not smoothed)",
+        help="of recordings, the median of each class's probability over so long decides "
+        "(default: not smoothed)",
         type=float,
         default=0,
         metavar="SECONDS",

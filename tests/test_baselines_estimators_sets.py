@@ -411,6 +411,8 @@ def test_one_query_is_answered_as_many_are(estimator):
     alone = np.concatenate([fitted.class_scores(Z[i : i + 1]) for i in range(40, 60)])
     together = fitted.class_scores(Z[40:])
     assert error(alone, together) <= LOOSE * np.abs(together).max()
+    if Z is X:
+        assert fitted.class_scores(X[:0]).shape == (0, together.shape[1])
 
 
 # ---------------------------------------------------------- in scikit-learn's machinery

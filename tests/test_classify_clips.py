@@ -471,9 +471,10 @@ def photographs(folder):
     return folder
 
 
-def test_images_in_class_folders_are_cut_into_clips(tmp_path):
+def test_images_in_class_folders_are_cut_into_clips(tmp_path, capsys):
     photographs(tmp_path / "data")
     results = run(tmp_path, *FEW, "--window", 5)
+    assert "left out: the last 2 images of run/" in capsys.readouterr().err
     assert (
         results["methods"]["nearest subspace"]["mean"] == 100 and not results["failed"]
     )

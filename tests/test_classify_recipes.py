@@ -81,6 +81,27 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
         assert recipe.features in (kind, "raw")
 
 
+@pytest.mark.parametrize("name", ["hog", "lbp"])
+def test_a_descriptor_without_options_has_those_that_suit_the_frames(name):
+    """Asked for alone or among others, and not by options of the user's."""
+    pytest.importorskip("skimage", reason=f"{name} needs the extra 'image'")
+    (clip, *_) = image_clips(1, side=20)
+    kind = frames.DESCRIPTORS[name]
+    for recipe, options in [
+        (Recipe(features=name), kind.suited((20, 20))),
+        (
+            recipes.recipes_of(PLAIN, (20, 20), [12])[name.upper()],
+            kind.suited((20, 20)),
+        ),
+        (Recipe(features=name, feature_options={"grid": [1, 1]}), {"grid": [1, 1]}),
+    ]:
+        if name == "hog" and "grid" in options:
+            continue
+        expected = kind.function(clip.sources[0], **options)
+        found = recipes.describe(clip.sources[0], recipe)
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     """By every recipe, and whichever was asked before; nothing stays beyond its bound."""
     made = image_clips()

@@ -208,7 +208,7 @@ def test_the_seed_decides_and_a_result_is_a_start():
     assert np.array_equal(first.atoms, again.atoms) and np.array_equal(
         first.costs, again.costs
     )
-    on = learn_again(None, init=first[:2], beta=first.beta)
+    on = learn_again(None, init=first, beta=first.beta)
     assert (
         abs(on.costs[0] - first.costs[-1]) <= LOOSE and on.costs[-1] < first.costs[-1]
     )

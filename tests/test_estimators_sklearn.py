@@ -519,6 +519,12 @@ def test_scikit_learns_checks_of_output(estimator):
 # -------------------------------------------------------------------------- wrong input
 
 
+def test_a_class_that_is_alone_once_weights_are_zero_is_named():
+    model = estimators.DiscriminativeDictionary(1, random_state=0)
+    with pytest.raises(ValueError, match="with weight must hold at least two classes"):
+        model.fit(D[:4], list("abab"), sample_weight=[1, 0, 1, 0])
+
+
 OTHER_D = core.random_subspaces(3, 11, 2)
 BAD_CALLS = {
     "none": (

@@ -113,6 +113,10 @@ def test_bases_are_told_from_weighted_subspaces():
     X = core.random_subspaces(3, 5, 2, rng=0)
     assert shared.are_bases(X)
     assert not shared.are_bases(X / 2**0.25)
+    many = core.random_subspaces(1, 320, 300, rng=0).astype(np.float32)
+    assert shared.are_bases(
+        many * np.float32(1 + 4.9e-4)
+    )  # as good as check_bases asks
 
 
 @pytest.mark.parametrize("channels", [3, 4])
