@@ -48,7 +48,7 @@ BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
 WIDTHS = [0.25, 1.0, 4.0]
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
-LANDMARKS = 300  # at least
+LANDMARKS = 300, 2000  # at least, at most
 STATES = [3, 5, 8]  # of linear dynamical systems
 COMPRESSION = 5.0  # of CS-LDS
 RADII = [(1, 2), (1, 2, 3, 4)]  # of the cubes of DFS
@@ -220,8 +220,9 @@ def baselines(bank, smallest, settings):
     yield row("CMSM", "sets", {"p": p, "reference": ["class", "set"], "keep": KEEP})
     yield row("OMSM", "sets", grid)
     if settings.kernels:
-        # twice the directions of all classes: KOMSM makes these orthogonal
-        few = max(LANDMARKS, 2 * p[-1] * len({*bank.collection.label.tolist()}))
+        # twice the directions of all classes, which KOMSM makes orthogonal, if these fit
+        n_directions = p[-1] * len({*bank.collection.label.tolist()})
+        few = min(max(LANDMARKS[0], 2 * n_directions), LANDMARKS[1])
         few = few if sum(map(len, sets)) > MANY_ROWS else None
         grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
         yield row("KMSM", "sets", grid, n_landmarks=few)
