@@ -2,7 +2,7 @@
 # make install all extras, of which make demo needs one: videos, HOG and LBP, many machines
 # make test    ruff's rules and format, then the test suite, in two processes of one BLAS thread
 # make types   mypy on the hints of public signatures; what it says depends on NumPy's own hints
-# make bench   every figure of speed and accuracy, beside its target and the peers' (many minutes)
+# make bench   figures of speed and accuracy, beside their targets and the peers' (many minutes)
 #              DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 # make pages   docs/html: the guide, examples with their output and pictures, the reference; looks for
 #              dead links, and leaves the pictures of README and guide in docs/pictures

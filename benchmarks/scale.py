@@ -6,8 +6,8 @@
 
 growth: seconds a subspace and memory; product: coding against its matrix product;
 merging: cost after merging learners; dask: workers of Dask, and a fit of the model of a
-round's time that the README gives; plan: its extrapolation; dask_kills: killed workers.
-DIR takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary
+round's time that docs/guide/large.rst gives; plan: its extrapolation; dask_kills: killed workers.
+DIR takes files of 2.4 kB a subspace, and less for its codes; by default a temporary
 folder. The picture of seconds and memory a subspace is out/scale.png.
 """
 

@@ -1,8 +1,8 @@
 """Sets of images, classified by coding their subspaces: python -m examples.quickstart
 
-Three images of a handwritten digit span a plane in R^64. Eight planes of each digit are
-labelled, all others are coded over these. Prints a table, leaves three pictures in
-out/. Needs scikit-learn.
+The plane in R^64 that fits three images of a handwritten digit best is their subspace.
+Eight planes of each digit are labelled, all others are coded over these. Prints a
+table, leaves three pictures in out/. Needs scikit-learn.
 """
 
 import time

@@ -2,7 +2,7 @@
 
 Run: python -m examples.table_digits
 
-Three images of a digit span a plane in R^64. Planes of labelled sets are the dictionary
+Three images of a digit become a subspace of R^64. Those of labelled sets are the dictionary
 of gSC and gLC, or the samples from which a smaller dictionary is learned. kgSC and kgLC
 do the same in the feature space of a kernel. The first two rows take no subspace:
 support vector machines on the images, or on their mean. Lambda, the neighbours, C and the kernel,

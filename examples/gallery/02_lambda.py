@@ -17,8 +17,8 @@ from grassmann_sc.estimators import CodingClassifier
 from grassmann_sc.subspaces import from_sets
 
 # %%
-# Three images of a digit span a plane in R⁶⁴. Eight planes of each digit are atoms, and
-# ten are queries.
+# Each three images of a digit become the plane in R⁶⁴ that fits them best. Eight planes
+# of each digit are atoms, and ten are queries.
 
 images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
@@ -60,7 +60,7 @@ print(f"{len(used)} atoms of {len(D)} are used somewhere on the path")
 
 # %%
 # The same for all queries, with λ in units of each query's λ_max: the number of nonzeros
-# and the residual. The duality gap bounds the error of every code.
+# and the residual. The duality gap bounds how far the cost of a code is from the lowest.
 
 grid = np.geomspace(0.003, 0.9, 12)
 codes, gap, _ = sparse_codes(

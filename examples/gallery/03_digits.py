@@ -2,8 +2,9 @@
 gSC and gLC on digits
 =====================
 
-Sets of three images are coded over labelled sets: sparsely (gSC), or over their nearest
-neighbours (gLC). The class whose atoms explain a set best wins.
+Sets of three images are coded over labelled sets: sparsely (gSC), where the class wins
+whose atoms explain a set best, or over their nearest neighbours (gLC), where the class
+of the largest sum of coefficients wins.
 """
 
 import numpy as np

@@ -29,7 +29,7 @@ sets = [images[target == c][4 * i : 4 * i + 4] for c in range(10) for i in range
 y = np.repeat(range(10), 20)
 
 # %%
-# Every function with a kernel argument accepts it.
+# Every function of ``kernels`` with a kernel argument accepts it.
 
 train = np.arange(200) % 2 == 0
 atoms = [sets[i] for i in np.flatnonzero(train)]

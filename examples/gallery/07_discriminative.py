@@ -24,8 +24,7 @@ y = np.repeat(range(10), 50)
 train = np.arange(500) % 2 == 0
 
 # %%
-# Accuracy against the number of atoms: all 25 planes of a class are the rightmost
-# point.
+# Accuracy against the number of atoms; that of all 25 planes of a class is the line.
 
 
 def accuracy(atoms, labels):
