@@ -1163,7 +1163,12 @@ Kind = namedtuple(
 DESCRIPTORS = {
     "raw": Kind(raw, True, lambda shape: {}),
     "hog": Kind(hog, True, _hog_cells, "skimage"),
-    "lbp": Kind(lbp, True, lambda shape: {"grid": [2, 2]}, "skimage"),
+    "lbp": Kind(
+        lbp,
+        True,
+        lambda shape: {"grid": [min(2, side - 2) for side in shape]},
+        "skimage",
+    ),
     "lbp_top": Kind(lbp_top),
     "gei": Kind(gait_energy_image),
 }

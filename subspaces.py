@@ -20,7 +20,8 @@ rank:
 
 float32 frames give float32 results, all others float64; the work is done in float64. A
 singular value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|,
-eps being that of the result's dtype, times the largest factor of unit_variance. frames.read_frames reads frames from files.
+eps being that of the result's dtype, times the largest factor of unit_variance.
+frames.read_frames reads frames from files.
 """
 
 from __future__ import annotations
@@ -172,8 +173,8 @@ def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
     counts. Weights below LIGHT = 1e-3 of the first become 0.
 
     U: orthonormal columns, leading first, or columns of zeros where s is 0, which is
-    not checked here; s: not negative, descending. Source: Hamm and Lee 2008, Extended Grassmann kernels for
-    subspace-based learning.
+    not checked here; s: not negative, descending. Source: Hamm and Lee 2008, Extended
+    Grassmann kernels for subspace-based learning.
 
     ValueError for shapes that do not fit, values that do not descend, or a spectrum
     below 0.

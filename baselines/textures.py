@@ -76,7 +76,11 @@ def fractal_spectrum(
         edges, "edges", (len(PARTS), len(MEASURES), "n_levels + 1")
     )
     if not (np.diff(edges, axis=2) > 0).all():
-        raise ValueError(f"edges must ascend along their last axis, got {edges}")
+        first = np.argwhere(np.diff(edges, axis=2) <= 0)[0]
+        raise ValueError(
+            "edges must ascend along their last axis, got "
+            f"{edges[tuple(first[:2])].tolist()} at {tuple(first[:2].tolist())}"
+        )
     n_levels = edges.shape[2] - 1
     core.check_integer(n_levels, "the levels of edges", 1, MOST_LEVELS)
     spectrum = np.zeros((len(PARTS), len(MEASURES), n_levels))

@@ -293,7 +293,7 @@ Rowley), 1910 clips of 47 persons. Cut out the faces with a cascaded face detect
   youtube/CLASS/CLIP    CLASS: the person; CLIP: a video, a folder of images or an array file
 Faces become 96 x 96 and LBP histograms; p = 5; ten random splits, 70 % to train. Ours: one
 histogram of 59 bins a face.""",
-    recipe=Recipe(p=5, features="lbp", feature_options={"grid": (1, 1)}, size=(96, 96)),
+    recipe=Recipe(p=5, features="lbp", size=(96, 96)),
     clips=find_clips,
     splits=random_splits(0.7),
     repeats=10,
@@ -320,13 +320,7 @@ Download: the ballet data set (Fathi and Mori), 44 videos of 8 motions. Lay them
 Every 6 frames make a set; HOG of each frame; p = 4; ten random splits in halves. Ours: frames of
 64 x 64; the sets of a clip are on one side of a split. (The paper splits sets, and so clips: its
 figures are of an easier task.)""",
-    recipe=Recipe(
-        p=4,
-        features="hog",
-        feature_options={"pixels_per_cell": (8, 8), "cells_per_block": (3, 3)},
-        size=(64, 64),
-        window=6,
-    ),
+    recipe=Recipe(p=4, features="hog", size=(64, 64), window=6),
     clips=find_clips,
     splits=random_splits(0.5),
     repeats=10,

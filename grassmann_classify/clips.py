@@ -169,10 +169,11 @@ def _film(clip, number, recipe):
     parts = []
     for source in sources:
         if not isinstance(source, np.ndarray):
-            options = recipe.reading
-            if recipe.size:
-                options |= {"size": None, "evenly": 2 * each + 1}
-            source = decoded(source, options)
+            if recipe.size is None and source.suffix.lower() in frames.VIDEOS:
+                source = decoded(source, recipe.reading)
+            else:
+                few = {"evenly": 2 * each + 1, "key": recipe.key}
+                source = frames.read_frames(source, **few)[1::2]
         parts += middles(source, each)
     film = np.stack(middles(parts, number))
     if film.ndim != 3:

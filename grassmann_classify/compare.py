@@ -147,10 +147,11 @@ def leave(run, done, pictures=False):
     if first:
         tell_where_wrong(report, run, pairs, results, first, pictures)
         report.text(*_borders(run, pairs, results, first))
-    report.section("What was chosen")
-    report.text(CHOSEN)
-    report.table(choices(results))
-    report.table(summed(results))
+    if done.n_rows:
+        report.section("What was chosen")
+        report.text(CHOSEN)
+        report.table(choices(results))
+        report.table(summed(results))
     if pictures:
         draw_results(report, run, pairs, results, comparison)
     report.about(collection, len(run.clips))

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from grassmann_classify.clips import block_means, threaded
 from grassmann_sc import shared
 
-SHARED = 1 / 2  # of the distinct frames of the shorter set, at least, that copies share
+SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
 LEAST = 4  # pixels a side of images: smaller ones are vectors
 SMALL = 8  # pixels a side of images in small, which hide what an encoder changes
@@ -27,10 +27,10 @@ Copy = namedtuple("Copy", "i j why")
 def copies_of(collection):
     """The Copies among the sets of a Collection, but for sets of one clip.
 
-    Sets are copies if they share half of the distinct rows of the one with fewer, as
-    the recipe leaves them (centred ones of different sets are not the same), or if the
-    rows are images that are much alike in small; without rows, if their subspaces are
-    equal.
+    Sets are copies if they share half of the rows of the shorter one, repeated rows
+    counted once, or are equal, as the recipe leaves them (centred rows of different sets
+    are not the same); or if the rows are images that are much alike in small; without
+    rows, if their subspaces are equal.
     """
     sets = collection.sets
     clip = collection.clip
@@ -66,7 +66,8 @@ def _with_equal_frames(sets):
             shared.update(combinations(owners, 2))
     pairs = {}
     for (i, j), number in shared.items():
-        shorter = min(len(frames[i]), len(frames[j]))
+        shorter = min(len(sets[i]), len(sets[j]))
+        number = shorter if np.array_equal(sets[i], sets[j]) else number
         if number >= SHARED * shorter:
             why = f"{number} of {shorter} frames are the same"
             pairs[i, j] = Copy(i, j, why)

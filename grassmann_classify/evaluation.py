@@ -292,8 +292,7 @@ def first_look(bank, pairs, settings, end=math.inf):
 
     On at most LOOK sets, drawn evenly over the classes. The inner product is the mean
     of all recipes and the spectra FIXED, or the given points, whitened by
-    rows.USUAL_SHRINKAGE. After the
-    time end no row begins but the first.
+    rows.USUAL_SHRINKAGE. After the time end no row begins but the first.
     """
     label = bank.collection.label
     (pair,) = tuning.check_splits(pairs, len(label))[:1]

@@ -114,9 +114,8 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
             )
         elif images and window:
             if len(images) % window:
-                to_stderr(
-                    f"left out: the last {len(images) % window} images of {label}/"
-                )
+                last = plural(len(images) % window, "image")
+                to_stderr(f"left out: the last {last} of {label}/")
             for i in range(0, len(images) - window + 1, window):
                 group = group_of(images[i], None, group_by)
                 name = f"{label}/{i // window}"

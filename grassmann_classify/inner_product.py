@@ -187,7 +187,7 @@ def _say(bank, rankings, began):
     if not summed <= bank.grams.keys():
         to_stderr(
             f"{len(summed)} candidates are within chance of the best: no more than the "
-            f"first {len(bank.grams)} are summed, whose matrices fit into "
+            f"first {len(summed & bank.grams.keys())} are summed, whose matrices fit into "
             f"{MOST_BYTES / 2**20:.0f} MiB"
         )
     n_all = len({c for ranking in rankings for c in ranking.accuracy})

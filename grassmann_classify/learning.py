@@ -20,7 +20,7 @@ from grassmann_classify.model import (
     reader_of,
 )
 from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
-from grassmann_classify.settings import READY_MADE, Recipe, Settings
+from grassmann_classify.settings import MOST_READ, READY_MADE, Recipe, Settings
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
@@ -44,11 +44,12 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     them. verbose: with progress and advice on stderr.
     """
     fixed = recipe is not None
-    recipe = recipe if fixed else Recipe()
     settings = Settings() if settings is None else settings
+    if not fixed and isinstance(settings, Settings):
+        recipe = Recipe(max([MOST_READ, *(settings.p or [])]), fewer=True)
     for name, value, kind in (
-        ("recipe", recipe, Recipe),
         ("settings", settings, Settings),
+        ("recipe", recipe, Recipe),
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")

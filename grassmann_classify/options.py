@@ -192,8 +192,8 @@ OPTIONS = {
         metavar="NAME",
     ),
     "--feature-options": dict(
-        help="options of the descriptor, as '{\"grid\": [2, 2]}' (default: cells that suit the "
-        "frames)",
+        help="options of the descriptor, as '{\"grid\": [2, 2]}' (default: as suits the "
+        "frames; plain: scikit-image's)",
         type=json.loads,
         default={},
         metavar="JSON",

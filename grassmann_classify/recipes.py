@@ -31,7 +31,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
     a frame, and raw pixels centred. Other frames, which follow each other: as they are,
     stacks of 4, and stacks of half a clip that is resampled to at most STEPS frames,
-    each also centred.
+    each also centred. A descriptor has the options of plain, or those that suit a frame.
     """
     tried = [
         name
@@ -46,6 +46,11 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
+    options = {name: plain.feature_options for name in features}
+    for name in features:
+        suited = frames.DESCRIPTORS[name].suited
+        if suited and not options[name] and len(shape) == 2:
+            options[name] = suited(shape)
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
@@ -57,7 +62,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
-            feature_options=plain.feature_options if kind != "raw" else {},
+            feature_options=options[kind] if kind != "raw" else {},
             center=centred,
             **half,
         )
@@ -76,15 +81,10 @@ ONE_AT_A_TIME = threading.RLock()
 def describe(clip, recipe):
     """The descriptors (n, d) of a clip's frames by a Recipe.
 
-    Without options of the Recipe's, a descriptor has those that suit the frames.
     ValueError if the user's own function does not return finite numbers.
     """
     if recipe.describe is None:
-        options = recipe.feature_options
-        suited = frames.DESCRIPTORS[recipe.features].suited
-        if suited and not options and clip.ndim == 3:
-            options = suited(clip.shape[1:])
-        return frames.describe(clip, recipe.features, **options)
+        return frames.describe(clip, recipe.features, **recipe.feature_options)
     with ONE_AT_A_TIME:
         try:
             rows = frames.describe(clip, recipe.describe)

@@ -53,11 +53,11 @@ class OnlineGDL:
     come, and lam_scale="max" takes its median over those.
     forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so
     that codes over early atoms fade; 0 keeps all.
-    Attributes: atoms (N, d, p), None until the samples to draw them from have come; lam, the lambda in use;
-    cost, per sample, of what was collected for the last update, before it; loss and
-    weight, the sums of costs and weights collected since; n_batches; n_updates;
-    n_replaced. An atom that batches have left unused is replaced by the sample of the
-    last ones coded worst.
+    Attributes: atoms (N, d, p), None until the samples to draw them from have come;
+    lam, the lambda in use; cost, per sample, of what was collected for the last update,
+    before it; loss and weight, the sums of costs and weights collected since;
+    n_batches; n_updates; n_replaced. An atom that batches have left unused is replaced
+    by the sample of the last ones coded worst.
 
     partial_fit is collect, which codes and adds to the statistics, then update, which
     moves the atoms. fork gives learners over the same atoms to collect elsewhere, merge

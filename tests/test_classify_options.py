@@ -25,6 +25,7 @@ from grassmann_classify.options import (
     flags_of,
     parse,
     parser_of,
+    split,
 )
 from grassmann_classify.settings import RULES, Recipe, Settings
 from processes import ROOT, run_python
@@ -204,6 +205,15 @@ def test_help_is_a_page_of_the_most_used_options_and_help_all_has_every_one(
         named = re.match("  -.{21}", words) and len(lines[0].rstrip()) < 80
         alone = named and not re.search(r"\S {2,}\S", lines[0])
         assert not named or len(lines) <= 2 + alone, words
+
+
+@pytest.mark.parametrize(
+    "options, p",
+    [("", 24), ("--p 30", 30), ("--p 3 --spectrum 1", 24), ("--p 30 --spectrum 1", 30)],
+)
+def test_as_many_directions_are_read_as_any_candidate_has(options, p):
+    recipe, *_ = split(parse(["compare", ".", *options.split()], "grassmann-classify"))
+    assert recipe.p == p
 
 
 def test_help_of_cluster_tells_of_no_choice():

@@ -1,6 +1,7 @@
 """Recipes: the candidates, what they make of sets, and how one is chosen."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,24 +83,16 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
 
 
 @pytest.mark.parametrize("name", ["hog", "lbp"])
-def test_a_descriptor_without_options_has_those_that_suit_the_frames(name):
-    """Asked for alone or among others, and not by options of the user's."""
+def test_a_descriptor_has_the_options_that_suit_the_frames(name):
+    """Asked for alone or among others; the user's own come first."""
     pytest.importorskip("skimage", reason=f"{name} needs the extra 'image'")
-    (clip, *_) = image_clips(1, side=20)
-    kind = frames.DESCRIPTORS[name]
-    for recipe, options in [
-        (Recipe(features=name), kind.suited((20, 20))),
-        (
-            recipes.recipes_of(PLAIN, (20, 20), [12])[name.upper()],
-            kind.suited((20, 20)),
-        ),
-        (Recipe(features=name, feature_options={"grid": [1, 1]}), {"grid": [1, 1]}),
-    ]:
-        if name == "hog" and "grid" in options:
-            continue
-        expected = kind.function(clip.sources[0], **options)
-        found = recipes.describe(clip.sources[0], recipe)
-        np.testing.assert_array_equal(found, expected)
+    suited = frames.DESCRIPTORS[name].suited((20, 20))
+    of_all = recipes.recipes_of(PLAIN, (20, 20), [12])
+    (alone,) = recipes.recipes_of(PLAIN, (20, 20), [12], [name]).values()
+    assert of_all[name.upper()].feature_options == alone.feature_options == suited
+    own = replace(PLAIN, feature_options={"channel_axis": None})
+    (recipe,) = recipes.recipes_of(own, (20, 20), [12], [name]).values()
+    assert recipe.feature_options == own.feature_options
 
 
 def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():

@@ -221,6 +221,25 @@ def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     assert {"bound 0.2", "bound 0.5"} == found.left_out.keys()
 
 
+def test_landmarks_suffice_for_the_directions_of_all_classes(monkeypatch):
+    """Of many rows at least the usual number, at most so many."""
+    monkeypatch.setattr(baseline_rows, "MANY_ROWS", 100)
+    sets, _ = noisy_sets()
+    label = np.arange(36) // 2
+    bank = inputs_of(sets, label)
+    for least, most, expected in [
+        (10, 2000, 2 * 3 * 18),
+        (10, 50, 50),
+        (300, 2000, 300),
+    ]:
+        monkeypatch.setattr(baseline_rows, "LANDMARKS", (least, most))
+        rows = baseline_rows.baselines(bank, 12, Settings(baselines=True))
+        numbers = [
+            row.estimator.n_landmarks for row in rows if row.name.endswith("KMSM")
+        ]
+        assert numbers == [expected]
+
+
 @pytest.mark.usefixtures("few_kernels")
 def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
     rng = np.random.default_rng(0)
