@@ -199,7 +199,7 @@ def _say(bank, rankings, began):
         )
     to_stderr(
         f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept, "
-        f"{sum(K.nbytes for K in bank.grams.values()) / 2**20:.0f} MiB: "
+        f"{sum(K.nbytes for K in bank.grams.values()) / 2**20:.1f} MiB: "
         f"{time.perf_counter() - began:.1f} s"
     )
 
