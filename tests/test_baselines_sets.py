@@ -193,6 +193,16 @@ def test_bases_of_images_ignore_a_factor_of_the_transform(factor):
     assert error(hat(scaled), hat(image_bases(X, T)[0])) < TIGHT
 
 
+def test_a_faint_direction_of_the_map_leaves_no_rounding_as_an_image():
+    """What is lost is measured by the largest column of T, not by the least."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    mixed = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    X = (Q[:, [0, 5]] @ mixed)[None]  # the second direction is mapped to zero
+    (image,) = image_bases(X, Q[:, :3] * [1, 1, 1e-9])[0]
+    assert error(np.abs(image), np.eye(3, 1) * [1, 0]) < TIGHT
+
+
 def test_what_a_transform_loses_is_a_right_angle():
     T = np.eye(5)[:, 2:]
     lost = np.eye(5)[:, [1, 2]][None]
