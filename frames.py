@@ -80,6 +80,7 @@ MOST_POINTS = 24  # of an LBP, the largest number in its source
 MATLAB_HEADER = 128  # bytes
 MATLAB_MATRIX = 14  # an element of elements
 MATLAB_PACKED = 15  # and the type of a compressed one
+MATLAB_NUMBERS = 6  # the least class of arrays of numbers
 MATLAB_TYPES = {*range(1, 8), 9, 12, 13, MATLAB_MATRIX, MATLAB_PACKED, 16, 17, 18}
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
@@ -611,15 +612,15 @@ ARRAYS = {
 def _check_elements(path):
     """Check that elements of a MATLAB file (version 5) have known types and lengths.
 
-    Each must end within its parent. SciPy's reader takes both as they come, and other
-    types end the process.
+    Each must end within its parent, and an array of numbers holds no other arrays.
+    SciPy's reader takes types and lengths as they come, and others end the process.
     """
     data = path.read_bytes()
     order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
     if order is None or 1 not in (data[124], data[125]):
         return  # another version, whose reader errs on its own
 
-    def walk(data, pad):
+    def walk(data, pad, within=0):
         at = 0
         while at < len(data):
             kind = int.from_bytes(data[at : at + 4], order)
@@ -630,13 +631,15 @@ def _check_elements(path):
                 size = kind >> 16
                 kind &= 0xFFFF
                 start = at + 4
-            if kind not in MATLAB_TYPES or start + size > len(data):
+            misplaced = within >= MATLAB_NUMBERS and kind >= MATLAB_MATRIX
+            if kind not in MATLAB_TYPES or misplaced or start + size > len(data):
                 raise ValueError("it is damaged: an element is of no type or too long")
             at = start + size
             if kind == MATLAB_PACKED:
                 walk(zlib.decompress(data[start:at]), 1)
             elif kind == MATLAB_MATRIX:
-                walk(data[start:at], 8)
+                kind = int.from_bytes(data[start + 8 : start + 12], order) & 0xFF
+                walk(data[start:at], 8, kind)
             at += -at % pad
 
     walk(memoryview(data)[MATLAB_HEADER:], 1)

@@ -76,6 +76,13 @@ def many_cells(path):
     path.write_bytes(data.replace(shape, more, 1))
 
 
+def cells_for_numbers(path):
+    """A .mat file of a cell that says it is an array of double: SciPy ends the process."""
+    scipy.io.savemat(path, {"video": np.array([np.ones(3)], object)})
+    kind = np.array([6, 8, 1], "<i4").tobytes()  # flags of a cell
+    path.write_bytes(path.read_bytes().replace(kind, kind[:8] + b"\x06\0\0\0", 1))
+
+
 def zip_of_bytes(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("video", b"no array")
@@ -343,6 +350,10 @@ BROKEN = {
     "cells.mat": (
         lambda path: many_cells(path),
         "cannot be read: cells must be an array of numbers, got cell",
+    ),
+    "numbers.mat": (
+        lambda path: cells_for_numbers(path),
+        "cannot be read: it is damaged",
     ),
     "bytes.npz": (
         lambda path: zip_of_bytes(path),
