@@ -94,6 +94,8 @@ def left_out_scores(
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
     classes, index = core.check_labels(labels, len(K))
+    if shrinkage is not None:
+        core.check_gram(K, "K")
     usual = (core.LocalCoding if lam is None else core.SparseCoding).rule
     rule = core.check_choice(usual if rule is None else rule, "rule", *core.RULES)
     members = members_left_out(groups, index, shrinkage)

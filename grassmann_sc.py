@@ -2376,7 +2376,7 @@ def check_grams(
             f"{norm2!r}"
         )
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    _check_cauchy_schwarz(_check_gram_of_atoms(K_dd), K_xd, norm2)
+    _check_cauchy_schwarz(check_gram(K_dd), K_xd, norm2)
     dtype = np.result_type(K_dd, K_xd)
     return c_array(K_dd, dtype), c_array(K_xd, dtype), norm2
 
@@ -2414,7 +2414,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     return K
 
 
-def _check_gram_of_atoms(K_dd):
+def check_gram(K_dd: np.ndarray, name: str = "K_dd") -> np.ndarray:
     """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj.
 
     Returns the roots of the diagonal (N,).
@@ -2422,13 +2422,13 @@ def _check_gram_of_atoms(K_dd):
     scale = max_abs(K_dd)
     if scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
         raise ValueError(
-            f"K_dd must have a largest entry of 0 or between {LEAST_SCALE:g} and "
+            f"{name} must have a largest entry of 0 or between {LEAST_SCALE:g} and "
             f"{1 / LEAST_SCALE:g}, got {scale:.2g}: scale the kernel"
         )
     diagonal = K_dd.diagonal().astype(np.float64)
     if diagonal.min() < 0:
         raise ValueError(
-            f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}"
+            f"{name} must have a nonnegative diagonal, got {diagonal.min():.2g}"
         )
     norm = np.sqrt(diagonal)
     tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
@@ -2443,8 +2443,9 @@ def _check_gram_of_atoms(K_dd):
     excess = max(run_blocks(excesses, n, 64), default=0)
     if excess > tol:
         warn(
-            "K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
-            f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best"
+            f"{name} must be positive semidefinite, but |{name}[i, j]| <= sqrt("
+            f"{name}[i, i] {name}[j, j]) fails by {excess:.2g}: codes may be far from the "
+            "best"
         )
     return norm
 

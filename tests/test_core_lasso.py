@@ -170,7 +170,8 @@ def test_in_float32_the_gap_is_that_of_the_rounded_code(lam, sparse):
     k = gs.projection_kernel(gs.random_subspaces(20, 12, 2, rng=2), D).astype(K.dtype)
     how = dict(norm2=2.0, max_iter=10**4, return_info=True)
     own = gs.sparse_codes(K, k, lam, sparse_output=sparse, **how)
-    K, k = K.astype(float), k.astype(float)
+    K = K.astype(float)
+    k = k.astype(float)
     best = gs.sparse_codes(K, k, lam, **how)
     codes = own.codes if isinstance(own.codes, list) else [own.codes]
     codes = np.reshape([gs.dense_codes(y) for y in codes], best.codes.shape)
