@@ -1069,9 +1069,12 @@ class SparseCoding(
             y[path == 0], gap.T[path == 0] = _least_squares(K, k, inverse)
         if self.return_info and rise.dtype != y.dtype:
             rounded = y.astype(rise.dtype)
-            square = (rounded - y) * ((rounded + y) @ K - 2 * k)
-            longer = (abs(rounded) - abs(y)).sum(axis=2)  # in the l1 norm
-            rise[:] = square.sum(axis=2).T + 2 * half * longer.T
+            # sparse: in a block's thread BLAS would wait for its own
+            both = scipy.sparse.csr_array((rounded + y).reshape(-1, len(K))) @ K
+            cost = (rounded - y) * (both.reshape(y.shape) - 2 * k)
+            rise[:] = (
+                (cost + 2 * half.T[..., None] * (abs(rounded) - abs(y))).sum(axis=2).T
+            )
         return y, curvature
 
 
