@@ -638,8 +638,8 @@ def _check_elements(path):
             if kind == MATLAB_PACKED:
                 walk(zlib.decompress(data[start:at]), 1)
             elif kind == MATLAB_MATRIX:
-                kind = int.from_bytes(data[start + 8 : start + 12], order) & 0xFF
-                walk(data[start:at], 8, kind)
+                flags = int.from_bytes(data[start + 8 : start + 12], order)
+                walk(data[start:at], 8, flags & 0xFF)
             at += -at % pad
 
     walk(memoryview(data)[MATLAB_HEADER:], 1)

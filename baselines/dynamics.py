@@ -301,8 +301,8 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int) -> Measuremen
     They are rows, drawn at random, of an orthonormal DCT of the pixels under random
     signs, scaled by sqrt(d / m), so that norms are kept on average; the camera is
     always the same. n_common in 1..d, n_innovations in 2..d: the compression is d /
-    (n_common + n_innovations). Source: Sankaranarayanan et al., ECCV 2010, whose camera takes
-    noiselets.
+    (n_common + n_innovations). Source: Sankaranarayanan et al., ECCV 2010, whose camera
+    takes noiselets.
 
     ValueError for frames that are no finite clip, or a number of measurements out
     of range.

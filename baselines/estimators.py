@@ -523,8 +523,8 @@ class KAHM(OnSets):
     nothing.
 
     ValueError, by fit, for an unknown hull, a bound, or the share of an affine hull,
-    outside (0, 1], a dimension beyond a set's, or a bound below 1 over its frames; by predict for
-    another d.
+    outside (0, 1], a dimension beyond a set's, or a bound below 1 over its frames; by
+    predict for another d.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import KAHM

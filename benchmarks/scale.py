@@ -6,9 +6,9 @@
 
 growth: seconds a subspace and memory; product: coding against its matrix product;
 merging: cost after merging learners; dask: workers of Dask, and a fit of the model of a
-round's time that docs/guide/large.rst gives; plan: its extrapolation; dask_kills: killed workers.
-DIR takes files of 2.4 kB a subspace, and less for its codes; by default a temporary
-folder. The picture of seconds and memory a subspace is out/scale.png.
+round's time that docs/guide/large.rst gives; plan: its extrapolation; dask_kills:
+killed workers. DIR takes files of 2.4 kB a subspace, and less for its codes; by default
+a temporary folder. The picture of seconds and memory a subspace is out/scale.png.
 """
 
 import functools

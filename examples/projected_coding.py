@@ -6,10 +6,10 @@ The paper codes in the embedding space, takes Proj of the combination as its poi
 expects the error to be "very close" to that of coding with Proj inside the norm. This
 script tests it on four classes on G(p, d), near each other or far apart, with many or
 few atoms, and on files: --data FILE.npz ... with --p, the dimension of the subspaces of
-each (docs/guide/arrays.rst tells their form; split 0 is used). The code of gSC is scaled to sum
-1. How much more does it cost than projected_codes? How often does the projected code
-end at a tie of eigenvalues? How many atoms do the two share? Which classes do they
-give? Prints a table and leaves a picture in out/.
+each (docs/guide/arrays.rst tells their form; split 0 is used). The code of gSC is
+scaled to sum 1. How much more does it cost than projected_codes? How often does the
+projected code end at a tie of eigenvalues? How many atoms do the two share? Which
+classes do they give? Prints a table and leaves a picture in out/.
 """
 
 import sys

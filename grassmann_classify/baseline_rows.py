@@ -220,10 +220,11 @@ def baselines(bank, smallest, settings):
     yield row("CMSM", "sets", {"p": p, "reference": ["class", "set"], "keep": KEEP})
     yield row("OMSM", "sets", grid)
     if settings.kernels:
-        # twice the directions of all classes, which KOMSM makes orthogonal, if these fit
-        n_directions = p[-1] * len({*bank.collection.label.tolist()})
-        few = min(max(LANDMARKS[0], 2 * n_directions), LANDMARKS[1])
-        few = few if sum(map(len, sets)) > MANY_ROWS else None
+        few = None
+        if sum(map(len, sets)) > MANY_ROWS:
+            # twice the directions of all classes, which KOMSM makes orthogonal
+            n_directions = p[-1] * len({*bank.collection.label.tolist()})
+            few = min(max(LANDMARKS[0], 2 * n_directions), LANDMARKS[1])
         grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
         yield row("KMSM", "sets", grid, n_landmarks=few)
         yield row("KCMSM", "sets", {**grid, "keep": KEEP[1:]}, n_landmarks=few)

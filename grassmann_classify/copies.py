@@ -67,7 +67,9 @@ def _with_equal_frames(sets):
     pairs = {}
     for (i, j), number in shared.items():
         shorter = min(len(sets[i]), len(sets[j]))
-        number = shorter if np.array_equal(sets[i], sets[j]) else number
+        alike = number == len(frames[i]) == len(frames[j])  # but for order and repeats
+        if alike and np.array_equal(sets[i], sets[j]):
+            number = shorter
         if number >= SHARED * shorter:
             why = f"{number} of {shorter} frames are the same"
             pairs[i, j] = Copy(i, j, why)

@@ -20,7 +20,7 @@ from grassmann_classify.model import (
     reader_of,
 )
 from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
-from grassmann_classify.settings import MOST_READ, READY_MADE, Recipe, Settings
+from grassmann_classify.settings import READY_MADE, Recipe, Settings, directions_of
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
@@ -45,14 +45,13 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     """
     fixed = recipe is not None
     settings = Settings() if settings is None else settings
-    if not fixed and isinstance(settings, Settings):
-        recipe = Recipe(max([MOST_READ, *(settings.p or [])]), fewer=True)
     for name, value, kind in (
         ("settings", settings, Settings),
-        ("recipe", recipe, Recipe),
+        ("recipe", recipe if fixed else Recipe(), Recipe),
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+    recipe = recipe if fixed else Recipe(directions_of(settings), fewer=True)
     shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)

@@ -17,7 +17,6 @@ from grassmann_classify.settings import (
     FORMATS,
     LAM,
     MOST_P,
-    MOST_READ,
     NEIGHBORS,
     RULES,
     SPECTRUM,
@@ -28,6 +27,7 @@ from grassmann_classify.settings import (
     Settings,
     axes_named,
     check_value,
+    directions_of,
     flag_of,
 )
 from grassmann_classify.words import meant, printable
@@ -522,7 +522,7 @@ def split(options):
         settings.center = bool(settings.center)
         settings.stack = settings.stack or [1]
     recipe |= {
-        "p": max([*(dimensions or [MOST_READ]), *[MOST_READ] * bool(options.spectrum)]),
+        "p": directions_of(settings),
         "fewer": len(dimensions or []) != 1 or bool(options.spectrum),
         "features": (options.features or ["raw"])[0],
         "center": bool(options.center),

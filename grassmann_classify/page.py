@@ -428,8 +428,8 @@ def tell_where_wrong(report, run, pairs, results, first, pictures):
             leads[i] = words + f"\n{times} times" * (times > 1), reasons
         title = f"{first}, {printable(report.paths.data.stem)}\n"
         title += f"{plural(len(wrong), 'clip')} with a wrong answer"
-        clips = run.clips, run.recipe
-        draw_clips(report, "wrong", title, collection, *clips, leads)
+        source = collection, run.clips, run.recipe
+        draw_clips(report, "wrong", title, *source, leads)
 
 
 def _add_confusion(report, classes, truth, predicted, anchors):

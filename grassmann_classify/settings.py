@@ -286,6 +286,12 @@ def candidate_points(settings):
     return settings.p or [], settings.spectrum or []
 
 
+def directions_of(settings):
+    """How many directions of a clip are read: as many as any candidate has."""
+    weighted = settings.spectrum or not settings.p
+    return max([*(settings.p or []), *[MOST_READ] * bool(weighted)])
+
+
 def flag_of(name):
     """The flag of an option of this name, as errors call it."""
     return "-k" if name == "k" else f"--{name.replace('_', '-')}"

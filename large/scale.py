@@ -307,7 +307,8 @@ def gdl(
     checkpoint, resume: as in learn.gdl; init too, but atoms are bases, and a method, as
     the median of lam_max, sees 10 samples an atom from at most 64 random blocks. Other
     samples are refused at the end of the first round that is resumed, in which workers
-    digest them. rank: as in OnlineGDL; below d it makes the update approximate, so that a round may
+    digest them.
+    rank: as in OnlineGDL; below d it makes the update approximate, so that a round may
     raise the cost: the atoms of the least are returned. n_iter rounds are n_iter + 1
     passes over X, since the cost of the last atoms is known after another.
 
