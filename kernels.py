@@ -199,7 +199,7 @@ def _power(product, coef0, degree, left, right):
             line[j] = power
 
 
-# sum of squared norms from which rounding of their difference could show in exp
+# sum of squared norms, times the value, from which their rounding could show in it
 CANCELS = 64.0
 
 
@@ -208,7 +208,7 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
     """Replace product by exp(-gamma ||row - column||^2).
 
     product is rows @ columns.T; only its columns left..right-1 are replaced. Near pairs
-    of large norm are computed from their difference.
+    of large norm are computed from their difference: the error is absolute, of 1.
     """
     d = rows.shape[1]
     squares = column_squares[left:right]
@@ -220,11 +220,10 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
         for j in range(len(line)):
             line[j] = 2 * line[j] - (square + squares[j])
         if square + largest > cancels:
+            # of farther pairs exp is too small for the rounding of norms to show
+            far = -math.log((square + largest) / cancels) / gamma - 1e-4 * square
             for j in range(len(line)):
-                if (
-                    line[j] > -800 / gamma - 1e-4 * square
-                    and square + squares[j] > cancels
-                ):
+                if line[j] > far and square + squares[j] > cancels:
                     apart = 0.0
                     for c in range(d):
                         apart += (rows[i, c] - columns[left + j, c]) ** 2

@@ -157,6 +157,15 @@ def test_gaussian_keeps_near_frames_apart(seed, dtype, offset, gamma):
     )
 
 
+@pytest.mark.parametrize("offset", [10, 30, 100])
+def test_gaussian_of_frames_that_are_neither_near_nor_far(offset):
+    """Two clusters, the origin between them: e^-5 too would show what norms lose."""
+    rng = np.random.default_rng(0)
+    A = offset * rng.standard_normal(6) + rng.standard_normal((40, 6))
+    A = np.concatenate([A, -A + rng.standard_normal((40, 6))])
+    assert error(rbf(1.0)(A, A), twin(rbf(1.0), A, A)) <= 1e-13
+
+
 def test_sets_far_from_the_origin_are_compared_as_near_it():
     """Numbers of few bits, so that moving them by 2^27 is exact."""
     rng = np.random.default_rng(0)
