@@ -347,6 +347,7 @@ class KernelLift(KernelChoice, SetsTransformer):
 
         X holds n arrays (n_frames_i, d), or is one array of them.
         """
+        shared.warn_of_transposed(X)
         self.lift_ = kernels.Lift(
             self.chosen_kernel(X),
             **self.options("p", "n_landmarks"),

@@ -369,6 +369,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
         """
         if fit:
             shared.warn_of_bases(X)
+            shared.warn_of_transposed(X)
         else:
             check_is_fitted(self)
         checked = shared.check_sets(X, "X")

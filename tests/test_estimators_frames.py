@@ -98,19 +98,23 @@ def test_subspaces_are_those_of_the_functions(options):
         estimators.ImageSetSubspaces(2),
         estimators.VideoSubspaces(2, 1),
         estimators.BlockHankel(2),
+        estimators.KernelLift("rbf", p=2),
+        MSM(2),
+        KAHM(),
     ],
+    ids=lambda step: type(step).__name__,
 )
 def test_an_array_with_a_channel_a_row_is_warned_of(step):
     """Where the command says so too; of a list, and of images, nothing is said."""
     trials = np.random.default_rng(0).standard_normal((4, 6, 50))
+    y = [0, 1, 0, 1]
     with pytest.warns(UserWarning, match="6 frames of 50 features: transposed"):
-        step.fit(trials)
+        step.fit(trials, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        step.fit(trials.swapaxes(1, 2))
-        step.fit(list(trials))
-        step.fit(trials[:1])
-        step.fit(trials.reshape(4, 6, 5, 10))
+        step.fit(trials.swapaxes(1, 2), y)
+        step.fit(list(trials), y)
+        step.fit(trials.reshape(4, 6, 5, 10), y)
 
 
 @pytest.mark.parametrize(
