@@ -2385,9 +2385,9 @@ def check_grams(
 
 
 def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
-    """K as a finite matrix (N, N), N >= 1, symmetric to rounding.
+    """K as a finite matrix (N, N), N >= 1, symmetric to rounding, of a scale that codes bear.
 
-    With ndim=None several, (..., N, N).
+    With ndim=None several, (..., N, N), of any scale.
     """
     K = real_array(K, name)
     if (
@@ -2401,6 +2401,11 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     scale = max_abs(K)
     if not scale < np.inf:
         finite_array(K, name)
+    if ndim and scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
+        raise ValueError(
+            f"{name} must have a largest entry of 0 or between {LEAST_SCALE:g} and "
+            f"{1 / LEAST_SCALE:g}, got {scale:.2g}: scale the kernel"
+        )
 
     def differences(rows):  # of the entries i, j >= i in these rows i
         return max_abs(
@@ -2418,16 +2423,11 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 
 
 def check_gram(K_dd: np.ndarray, name: str = "K_dd") -> np.ndarray:
-    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj.
+    """Refuse a negative diagonal; warn unless |K_ij|^2 <= K_ii K_jj.
 
     Returns the roots of the diagonal (N,).
     """
     scale = max_abs(K_dd)
-    if scale != 0 and not LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
-        raise ValueError(
-            f"{name} must have a largest entry of 0 or between {LEAST_SCALE:g} and "
-            f"{1 / LEAST_SCALE:g}, got {scale:.2g}: scale the kernel"
-        )
     diagonal = K_dd.diagonal().astype(np.float64)
     if diagonal.min() < 0:
         raise ValueError(

@@ -476,10 +476,10 @@ def gda(
 
 def each_gda(K, labels, regs):
     """Yield gda of each reg, which share all but a factorisation."""
-    K = check_gram(K)
+    K, scale = check_gram(K)
     classes, index = shared.check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
-    G, clip, negative_share = _positive_part(K)
+    G, clip, negative_share = _positive_part(K / scale)
     membership = np.equal.outer(index, np.arange(len(classes))) / np.sqrt(
         np.bincount(index)
     )
@@ -504,7 +504,7 @@ def each_gda(K, labels, regs):
                 "coincide in the kernel's feature space"
             )
         coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
-        yield _discriminant(K, coefficients, values[kept], clip, negative_share)
+        yield _discriminant(K, coefficients / scale, values[kept], clip, negative_share)
 
 
 def ggda(
@@ -536,12 +536,12 @@ def ggda(
 
 def each_ggda(K, labels, regs, beta):
     """Yield ggda of each reg, which share all but an eigendecomposition."""
-    K = check_gram(K)
+    K, scale = check_gram(K)
     classes, index = shared.check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)
-    G, clip, negative_share = _positive_part(K)
+    G, clip, negative_share = _positive_part(K / scale)
     same = np.equal.outer(index, index)
     W_w = (same & ~np.eye(N, dtype=bool)).astype(np.float64)
     W_b = (~same).astype(np.float64)
@@ -554,7 +554,8 @@ def each_ggda(K, labels, regs, beta):
             _ridged(scatter, reg * np.square(G).sum() / N),
             subset_by_index=[N - len(classes) + 1, N - 1],
         )
-        yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
+        coefficients = vectors[:, ::-1] / scale
+        yield _discriminant(K, coefficients, values[::-1], clip, negative_share)
 
 
 def _ridged(A, ridge):
@@ -616,11 +617,14 @@ def check_reg(reg):
 
 
 def check_gram(K):
-    """K as a symmetric matrix (N, N) that is not zero."""
+    """K as a symmetric matrix (N, N) that is not zero, and the power of 2 above its entries.
+
+    Of K over that power no square overflows, and its numbers are those of K.
+    """
     K = core.check_symmetric(K, "K")
     if not K.diagonal().max() > 0:
         raise ValueError(
             "K must have squared norms on its diagonal, > 0, got at most "
             f"{K.diagonal().max():g}"
         )
-    return K
+    return K, 2.0 ** math.frexp(core.max_abs(K))[1]

@@ -409,13 +409,14 @@ def test_gda_has_conjugate_coordinates_of_unit_denominator():
     assert error(numerator, np.diag(found.values)) < LOOSE * found.values.max()
 
 
-def test_gda_ignores_the_basis_the_order_and_the_scale():
+@pytest.mark.parametrize("scale", [7.0, 1e-200, 1e200])
+def test_gda_ignores_the_basis_the_order_and_the_scale(scale):
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
     found = gda(K, LABELS)
-    again = gda(7 * other, LABELS[order])
+    again = gda(scale * other, LABELS[order])
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
-    there = 2 * [7 * other @ again.coefficients]
+    there = 2 * [scale * other @ again.coefficients]
     assert (
         error(here[np.ix_(order, order)], squared_distances(*there))
         < LOOSE * here.max()
@@ -522,13 +523,14 @@ def test_no_other_coordinates_have_a_larger_trace_ratio():
         assert ratio(found.coefficients + step) < best
 
 
-def test_ggda_ignores_the_basis_the_order_and_the_scale():
+@pytest.mark.parametrize("scale", [7.0, 1e-200, 1e200])
+def test_ggda_ignores_the_basis_the_order_and_the_scale(scale):
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
     found = ggda(K, LABELS)
-    again = ggda(7 * other, LABELS[order])
+    again = ggda(scale * other, LABELS[order])
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
-    there = 7 * other @ again.coefficients
+    there = scale * other @ again.coefficients
     assert (
         error(here[np.ix_(order, order)], squared_distances(there, there))
         < LOOSE * here.max()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from sklearn.linear_model import Lasso
 
 import grassmann_sc as gs
-from grassmann_sc import shared
+from grassmann_sc import plots, shared
 from grassmann_sc.strategies import bases, coding_problem, coding_problems, rotation
 from oracles import (
     LOOSE,
@@ -588,6 +588,10 @@ def test_gram_matrices_that_are_too_small_or_large_are_refused(scale):
         ValueError, match="K_dd must have a largest entry of 0 or between 1e-250"
     ):
         gs.sparse_codes(scale * np.eye(2), np.zeros((1, 2)), 0.1, norm2=1)
+    with pytest.raises(
+        ValueError, match="^K must have a largest entry of 0 or between"
+    ):
+        plots.plot_map(scale * np.eye(2))
 
 
 def test_masked_entries_are_refused():
