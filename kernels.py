@@ -208,7 +208,8 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
     """Replace product by exp(-gamma ||row - column||^2).
 
     product is rows @ columns.T; only its columns left..right-1 are replaced. Near pairs
-    of large norm are computed from their difference: the error is absolute, of 1.
+    of large norm are computed from their difference, so that no value is off by more
+    than rounding of 1.
     """
     d = rows.shape[1]
     squares = column_squares[left:right]

@@ -469,9 +469,7 @@ def features(bank, kind, name):
     """A few rows of each set of a Bank by a recipe, of first_tries.FEATURES."""
     if (kind, name) not in bank.made:
         sets = bank.sets(name)
-        # both at once, since the frames may have to be described anew
-        for each in [kind] if kind == "frames" else ["mean", "moments"]:
-            bank.made[each, name] = first_tries.few_features(each, sets)
+        bank.made[kind, name] = first_tries.few_features(kind, sets)
     return bank.made[kind, name]
 
 
