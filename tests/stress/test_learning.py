@@ -207,8 +207,17 @@ def test_streams_follow_the_equations(data, m, forgetting, seed):
             learner = collected(data.draw, learner, m, rows)
             waiting += [*(rows if begun else rows[m.used[rows]])]
             if learner.atoms is not None:
+                if are_repeated(learner.atoms):
+                    return  # how they divide a coefficient is not determined
                 check_batch(dense, learner, m, np.array(waiting), how)
                 waiting = []
+
+
+def are_repeated(atoms):
+    """Is an atom, or nearly, another once more?"""
+    alike = core.bases_gram(atoms)
+    np.fill_diagonal(alike, 0)
+    return alike.max() > atoms.shape[2] * (1 - 1e-6)
 
 
 def collected(draw, learner, m, rows):
