@@ -31,8 +31,8 @@ AnyKernel = Kernel | str | tuple
 def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
     """Frames (n_frames, d) or (n_frames, height, width) as finite rows (n_frames, d).
 
-    In the caller's memory and type where NumPy allows it. at_most: what entries are
-    bounded by.
+    In C order, so that another layout changes no digit; in the caller's memory and type
+    where NumPy allows it. at_most: what entries are bounded by.
     """
     frames = core.plain_array(
         frames, name, "hold frames of one shape, got a ragged sequence"
@@ -58,7 +58,7 @@ def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.nd
         )
     if peak > at_most:
         raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
-    return frames.reshape(len(frames), -1)
+    return np.ascontiguousarray(frames.reshape(len(frames), -1))
 
 
 def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
