@@ -68,10 +68,11 @@ def add(recipe, settings, paths, out):
     clips, *_ = labelled_clips(model.recipe, settings, paths)
     collection = build_new(model, clips, settings.strict)
     label = collection.label
-    if model.labels.dtype.kind in "iuf":  # in names of folders and files they are text
+    # in names of folders and files numbers are text
+    if model.labels.dtype.kind in "iuf" and label.dtype.kind == "U":
         try:
-            label = label.astype(model.labels.dtype)
-        except ValueError:
+            label = label.astype(np.float64 if model.labels.dtype.kind == "f" else int)
+        except (OverflowError, ValueError):
             raise ValueError(
                 f"labels must be numbers, as those of the model are, got {label[0]!r:.60}"
             ) from None
@@ -190,7 +191,7 @@ def answer(settings, paths, out, model, new):
 
 def with_groups(records, clips):
     """The records of clips, or of their windows, with their groups if any is known."""
-    groups = {clip.name: clip.group for clip in clips if clip.group is not None}
+    groups = {clip.name: str(clip.group) for clip in clips if clip.group is not None}
     if not groups:
         return records
     names = [record["clip"] for record in records]
@@ -239,6 +240,9 @@ def timeline_of(report, model, new, answers, settings):
     if rows:
         own = np.where(unlike, UNLIKE, answers.labels.astype(str))
         score = score_of(rows, stretches, *windows, own)
+    if rows and score is None:
+        notes.append("no labelled row lies in a window that has an answer")
+    elif rows:
         notes.append(
             f"{100 * score.windows:.1f} % of {plural(score.n_windows, 'window')} right, "
             f"{100 * score.time:.1f} % of the time"

@@ -59,6 +59,7 @@ def load_npz(path, key=None, axes=None):
             f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
         )
     label = files.labels_to_keep(arrays[name], n, "sets")
+    label = np.char.decode(label) if label.dtype.kind == "S" else label
     clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
     pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
@@ -71,15 +72,17 @@ def load_npz(path, key=None, axes=None):
     ) if parts else None
 
 
-def holds_sets(path, axes=None):
+def holds_sets(path, key=None, axes=None):
     """Is this a file of sets, by the names of its arrays or of their axes?"""
     names = {*_names(path)}
     in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
     if in_one or names & {"offset", BASES} or names >= {*HALVES}:
         return True
-    # X (n_frames, d) alone is a clip
-    several = names & {*LABELS} or "X" in names and frames.read_shape(path, key="X")[2:]
-    return "X" in names and bool(several)
+    name = key or "X"  # of (n_frames, d) alone it is a clip
+    several = (
+        names & {*LABELS} or name in names and frames.read_shape(path, key=name)[2:]
+    )
+    return name in names and bool(several)
 
 
 def with_bases(clips, key=None):
@@ -126,10 +129,15 @@ def read_sets(path, key=None, axes=None):
             )
     pairs = zip(sources, arrays.get("group", [None] * n))
     clips = [
-        Clip(f"set {i}", None, group, [source])
+        Clip(f"set {i}", None, None if _is_none(group) else group, [source])
         for i, (source, group) in enumerate(pairs)
     ]
     return arrays, clips
+
+
+def _is_none(text):
+    """Does a cell, or an entry, name no label or group?"""
+    return text is None or str(text).lower() in UNLABELLED
 
 
 def _sources(path, arrays, key, axes):
@@ -335,15 +343,23 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     others = [clip for clip in clips if not is_table(clip.sources[0])]
     stretches = []
     left_out = Counter()
-    texts = [*filter(None, [label_column, group_column])]
+    wanted = label_column, group_column
+    # without a column that is not there
+    fewer = [(label_column, None), (None, group_column), (None, None)]
+    texts = [*filter(None, wanted)]
     for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
-        for k in reversed(range(len(texts))):  # without a column that is not there
-            if isinstance(table, Exception):
-                (table,) = _read_tables([clip], recipe, texts[:k])
+        read = wanted
+        for some in fewer:
+            if isinstance(table, Exception) and some != read:
+                read = some
+                (table,) = _read_tables([clip], recipe, [*filter(None, some)])
         why = table
         parts = []
         if not isinstance(table, Exception):
             left_out["with a missing number"] += np.sum(_gaps(table))
+            if not read[0]:
+                no_labels = np.full(len(table.numbers), "")
+                table = table._replace(texts=[no_labels, *table.texts])
             parts = _stretches(clip, table, table.texts[1:])
             why = ValueError(f"{clip.name}: a number is missing in each row")
         stretches += parts
@@ -384,13 +400,15 @@ def _time(cell):
 def _times(column, cells):
     """When the rows of a clock's cells begin, and the last ends (n + 1,).
 
-    Numbers are seconds as they stand; ISO times become seconds from the first on.
+    Numbers are seconds as they stand; ISO times become seconds from the first on. Rows
+    of one time share evenly what passes until the next.
     """
     try:
         times = [*map(_time, cells)]
         if isinstance(times[0], datetime):
             times = [(time - times[0]).total_seconds() for time in times]
         steps = np.diff(times)
+        times = np.array(times, float)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got {error}"
@@ -400,7 +418,15 @@ def _times(column, cells):
             f"{column} must hold finite times that never fall, got {cells[0]} to "
             f"{cells[-1]}, of which one falls or is not finite"
         )
-    return np.array([*times, times[-1] + (np.median(steps) if len(steps) else 1)])
+    # rows of one time, as of a clock in whole seconds, share the time until the next
+    n = len(times)
+    first = np.append(0, 1 + np.flatnonzero(steps > 0))
+    number = np.diff([*first, n])
+    each = np.diff(times[first]) / number[:-1]
+    if not len(each) and n > 1:
+        raise ValueError(f"{column} must hold times that rise, got {cells[0]} alone")
+    end = times[-1] + number[-1] * (np.median(each) if len(each) else 1)
+    return np.interp(np.arange(n + 1), [*first, n], [*times[first], end])
 
 
 def say_columns(clips, recipe, texts=()):
@@ -460,7 +486,7 @@ def _long_enough(clips, recipe, left_out):
     long = []
     for clip in clips:
         rows = range(len(clip.sources[0]))
-        n = len(frames.pick(rows, **recipe.choosing))
+        n = recipe.resample or len(frames.pick(rows, **recipe.choosing))
         step = recipe.step or window
         n_windows = max(0, (n - window) // step + 1)
         covered = n_windows and window + (n_windows - 1) * min(step, window)

@@ -5,7 +5,6 @@ Every matrix is scaled so that K(x, x) = 1.
 """
 
 import itertools
-import math
 from collections import namedtuple
 
 import numpy as np
@@ -65,11 +64,14 @@ class Candidate(
 
 
 def weights_of(s, candidate):
-    """Weights (n, r), of norm 1, of a linear candidate's directions of values s (n, r)."""
+    """Weights (n, r), of norm 1, of a linear candidate's directions of values s (n, r).
+
+    A set of fewer than p directions has those of its own.
+    """
     if candidate.p is None:
         return subspaces.weights_of(s, candidate.spectrum)
-    leading = np.arange(s.shape[1]) < candidate.p
-    return np.broadcast_to(leading / math.sqrt(candidate.p), s.shape)
+    leading = (np.arange(s.shape[1]) < candidate.p) & (s > 0)
+    return leading / np.sqrt(leading.sum(axis=1, keepdims=True))
 
 
 def few_frames(rows):
@@ -102,7 +104,7 @@ class Rows:
         if self.is_base(name) or sets is None:
             return sets
         recipe = self.recipes[name]
-        return [kept_rows(resampled(rows, recipe.resample), recipe) for rows in sets]
+        return [kept_rows(resampled(rows, recipe.steps), recipe) for rows in sets]
 
     def _described(self, name, short):
         """Rows of all sets, before they are stacked and centred; as sets has it."""
@@ -142,7 +144,7 @@ class Rows:
         sets = self._described(name, short)
 
         def job(block):
-            rows = resampled(sets[block.start], recipe.resample)
+            rows = resampled(sets[block.start], recipe.steps)
             rows = kept_rows(rows, recipe)
             return subspaces.singular_directions(rows, recipe.p)
 

@@ -21,6 +21,7 @@ from grassmann_classify.rows import (
     of_learned,
     row_named,
 )
+from grassmann_classify.settings import MOST_P
 from grassmann_classify.words import meant, slug
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
@@ -194,7 +195,7 @@ def baselines(bank, smallest, settings):
         yield row("kernel: GDA", "kernels", {}, discriminant)
     # of the span of a fold's sets, or fewer
     most = min(smallest, bank.collection.X.shape[1])
-    tried = bank.dimensions(bank.collection.X.shape[2])
+    tried = dimensions_of(bank)
     dimensions = [m for m in (tried[-1] + 1, most // 2) if tried[-1] < m <= most]
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
@@ -238,7 +239,7 @@ def video_baselines(bank):
         return
     shortest = min(map(len, videos))
     height, width = videos[0].shape[1:]
-    most = min(bank.dimensions(bank.collection.X.shape[2])[-1], shortest - 2)
+    most = min(dimensions_of(bank)[-1], shortest - 2)
     states = [n for n in STATES if n <= most]
     size = None
     if any(len(clip) != shortest for clip in videos):
@@ -257,6 +258,13 @@ def video_baselines(bank):
     if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
         grid = {"n_states": states, "lam": [1e-3, 1e-1]}
         yield row("DL-PEGASOS", "videos", grid)
+
+
+def dimensions_of(bank):
+    """The p that settings name, up to those of the sets as they were read, or all."""
+    rank = bank.collection.X.shape[2]
+    named = sorted(p for p in bank.p or [] if p <= rank)
+    return named or tuning.dimensions(min(rank, MOST_P))
 
 
 def discriminant_predictions(estimator, name, values):

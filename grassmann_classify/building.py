@@ -257,7 +257,7 @@ def _build(clip, recipe, keep_rows):
     if len(rows) < length:
         raise ValueError(f"a window takes {length} frames, got {len(rows)}")
     firsts = range(0, len(rows) - length + 1, recipe.step or length)
-    windows = [rows[i : i + length] for i in firsts]
+    windows = [resampled(rows[i : i + length], recipe.steps) for i in firsts]
     spectra = [_spectrum(rows, recipe) for rows in windows]
     kept = [kept_rows(rows, recipe) for rows in windows] if keep_rows else None
     edges = _edges(clip, parts, len(rows), recipe)

@@ -23,6 +23,7 @@ from grassmann_classify.rows import (
     Split,
     attempt,
     fixed,
+    is_coding,
 )
 from grassmann_classify.splits import folds_of_split, say_kept_together
 from grassmann_classify.words import (
@@ -84,11 +85,12 @@ def evaluate(
 ):
     """Yield the Outcome of each row on a split; if one fails, the others go on.
 
-    end: the time.perf_counter() after which no row begins, but for the first, and no
+    Rows that code come first, since a model is one of these. end: the time.perf_counter() after which no row begins, but for the first, and no
     search goes on. shrinkage: as of Split.
     """
     split = split_of(bank, label, group, *split, settings, end, shrinkage)
     methods = rows_of(bank, split.smallest, settings, methods_of)
+    methods = sorted(methods, key=lambda method: not is_coding(method.name))
     fill(bank, [split.ranking], methods, end)
     for i, method in enumerate(methods):
         if i and time.perf_counter() > end:
@@ -185,8 +187,10 @@ def best_so_far(results):
 def _arrivals(work, methods, jobs):
     """(i, [(name, record), ...]) of rows of each split, as they are done."""
     if jobs == 1:
-        for i, method in itertools.product(range(len(work.splits)), methods):
-            yield i, [*records_of(work, i, [method])]
+        for i, split in enumerate(work.splits):
+            for method in methods:
+                yield i, [*records_of(work, i, [method])]
+            split.shared.clear()  # matrices of all sets
         return
     # one process does the rows on one inner product, which it whitens once
     parts = [
@@ -224,7 +228,10 @@ def _work_from(path):
 def _records_from(path, i, methods):
     """For a process: i, and records_of as a list."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the first process
-    return i, [*records_of(_work_from(path), i, methods)]
+    work = _work_from(path)
+    records = [*records_of(work, i, methods)]
+    work.splits[i].shared.clear()  # matrices of all sets
+    return i, records
 
 
 def records_of(work, i, methods):
@@ -335,7 +342,9 @@ def first_look(bank, pairs, settings, end=math.inf):
 
 
 def _evenly(part, label, share):
-    """A share of the sets of a part, drawn evenly over the classes."""
+    """A share of the sets of a part, drawn evenly over the classes; all as they come."""
+    if share >= 1:
+        return part
     order = part[np.argsort(label[part], kind="stable")]
     number = max(2, math.ceil(share * len(part)))
     return np.sort(order[np.unique(np.linspace(0, len(part) - 1, number).astype(int))])

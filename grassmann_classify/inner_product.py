@@ -28,6 +28,7 @@ LEADING = 2  # recipes whose Gaussian candidates are made where that takes long
 SHRINKAGE = (None, 3, 1, 0.3, 0.1, 0.03, 0.01)  # of the whitening, None: none
 MOST_MADE = 2**24  # numbers of whitened matrices that are kept for the next row
 FIXED = [1 / 8, 1 / 4, 1 / 2]  # alpha of the candidates of a first look
+NEEDED = -1  # in place of what a candidate is behind the best
 predictions = tuning.sparse_predictions([LAM], ["residual"])
 
 
@@ -123,7 +124,6 @@ def fill(bank, rankings, methods, end=math.inf):
     """
     began = time.perf_counter()
     n = len(bank.collection.X)
-    most = max(1, MOST_BYTES // (4 * n**2))
     some = bank
     if n > MANY:
         parts = [
@@ -134,6 +134,7 @@ def fill(bank, rankings, methods, end=math.inf):
         Rows.__init__(some, some_sets(bank.collection, ranked), bank.recipes)
         for ranking in rankings:
             ranking.place[ranked] = np.arange(len(ranked))
+    most = MOST_BYTES // (4 * len(some.collection.X) ** 2)
     for name in bank.names:
         if bank.grams and time.perf_counter() > end:
             break
@@ -158,7 +159,7 @@ def fill(bank, rankings, methods, end=math.inf):
 def _rank(bank, made, some, rankings, most):
     """Judge candidates by some rankings; keep the matrices that any ranking sums.
 
-    If there are more than most, the best.
+    If there are more than most, the best, and at least that of each ranking.
     """
     for grams in made:
         with threadpool_limits(limits=1, user_api="blas"):
@@ -169,12 +170,15 @@ def _rank(bank, made, some, rankings, most):
         behind = {}
         for ranking in rankings:
             for linear in (True, False):
-                for candidate in ranking.summed(linear):
+                summed = ranking.summed(linear)
+                for candidate in summed:
                     gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
                     behind[candidate] = min(gap, behind.get(candidate, gap))
-            behind[ranking.usual()] = -1
+                behind |= dict.fromkeys(summed[:1], NEEDED)
+            behind[ranking.usual()] = NEEDED
         order = sorted(behind, key=behind.get)
-        bank.grams = {c: bank.grams[c] for c in order[:most] if c in bank.grams}
+        few = max(most, [*behind.values()].count(NEEDED))
+        bank.grams = {c: bank.grams[c] for c in order[:few] if c in bank.grams}
 
 
 def _say(bank, rankings, began):

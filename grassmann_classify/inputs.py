@@ -97,7 +97,7 @@ def new_clips(path, recipe, settings):
 
     Their groups are told by group_by, where it matches, or by group_column.
     """
-    if path.is_file() and holds_sets(path, recipe.axes):
+    if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1]
     clips = with_bases(find_new_clips(path, settings.group_by), recipe.key)
     names = settings.label_column, settings.group_column
@@ -190,7 +190,10 @@ def choose_kernels(settings, inputs):
 
 def read_by(recipe, settings):
     """The Recipe by which clips are read: from its rows all candidates can be made."""
-    return base_of(recipe) if choice_of(recipe, settings) else recipe
+    if not choice_of(recipe, settings):
+        return recipe
+    stacked = max(settings.stack or [1]) > 1  # which may have more directions
+    return replace(base_of(recipe), fewer=recipe.fewer or stacked)
 
 
 def choice_of(recipe, settings):

@@ -230,10 +230,11 @@ def more(model, collection, clips):
             f"model must be of a row without learned atoms, got {model.method}"
         )
     labels = files.labels_to_keep(collection.label, len(collection.label), "sets")
-    if labels.dtype.kind != model.labels.dtype.kind:
+    kinds = {array.dtype.kind.replace("u", "i") for array in (labels, model.labels)}
+    if len(kinds) > 1:
         raise TypeError(
-            f"labels must be of the type of the model's, as {model.classes[0]!r}, got "
-            f"{labels[0]!r}"
+            f"labels must be of the type of the model's, as {model.classes.tolist()[0]!r}, "
+            f"got {labels.tolist()[0]!r}"
         )
     digests = model.digests and digests_of(collection, model.recipe)
     digests = digests or [None] * len(labels)
@@ -295,9 +296,8 @@ def _names_apart(model, collection, new):
     whose = clip_names(collection.names, collection.clip)
     apart = {}
     for clip in dict.fromkeys(whose[i] for i in new):
+        taken = {*model.clips, *apart.values(), *whose} - ({clip} - {*model.clips})
         others = (f"{clip} ({k})" for k in count(2))
-        apart[clip] = next(
-            name for name in chain([clip], others) if name not in model.clips
-        )
+        apart[clip] = next(name for name in chain([clip], others) if name not in taken)
     names = [apart[whose[i]] + collection.names[i][len(whose[i]) :] for i in new]
     return names, [apart[whose[i]] for i in new]

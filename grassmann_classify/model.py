@@ -7,6 +7,7 @@ numbers, strings or bools, all of one type. Answers are labels, why, how sure, a
 classes are possible.
 """
 
+import re
 from collections import namedtuple
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from grassmann_classify.words import (
 from grassmann_sc import calibration, discriminative, shared, tuning
 from grassmann_sc.baselines import hulls
 
+# a reason in words, up to its share: a name may hold "; " too
+REASON = re.compile(r"(.+? [\d.e+-]+)(?:; |$)", re.DOTALL)
 # what rows choose, or what is set, of their estimators
 PARAMETERS = {
     *"lam n_neighbors rule C scale positive reg beta p dimension reference n_angles keep "
@@ -279,7 +282,7 @@ class Answers(
         ]
         columns["possible"] = [some or [] for some in possible]
         because = [""] * len(labels) if self.because is None else self.because
-        columns["because"] = [words.split("; ") if words else [] for words in because]
+        columns["because"] = [REASON.findall(words) for words in because]
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def to_frame(self, coverage=0.9):

@@ -40,7 +40,9 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     ]
     images = len(shape) == 2 and min(shape) >= SMALLEST and len(tried) > 1
     images = images and plain.resample is None and plain.describe is None
-    steps = plain.resample or min(STEPS, int(np.median(lengths)))
+    steps = int(np.median(lengths))
+    if plain.resample is None:
+        steps = min(STEPS, steps)
     features = features or (tried if images else ["raw"])
     if stack is None:
         stack = [1]
@@ -58,7 +60,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         words = [kind if kind == "raw" else kind.upper()] * (len(features) > 1)
         words += ["centred"] * (centred and center != [True])
         words += [m if m == HALF else f"stack {m}"] * (m != 1 and len(stack) > 1)
-        half = {"resample": steps, "stack": steps // 2} if m == HALF else {"stack": m}
+        half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
         recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
@@ -71,7 +73,8 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 
 def base_of(recipe):
     """The Recipe of raw rows, from which those of all its variants can be made."""
-    return replace(recipe, features="raw", feature_options={}, center=False, stack=1)
+    plain = {"features": "raw", "feature_options": {}, "center": False}
+    return replace(recipe, **plain, steps=None, stack=1)
 
 
 # clips are read by threads, of which a user's function knows nothing

@@ -81,7 +81,7 @@ class Table:
 def counts_of(rows, what):
     """How many rows of a Table of clips, or of others, have each answer, in words."""
     counts = Counter(row[1] for row in rows)
-    labels = sorted(counts, key=shared.natural_order)
+    labels = sorted(counts, key=lambda c: (c == UNLIKE, shared.natural_order(c)))
     each = ", ".join(f"{label} {counts[label]}" for label in labels)
     return f"{plural(len(rows), what)}: {each}"
 

@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csr_array
 
-from grassmann_classify.words import UNLIKE
+from grassmann_classify.arrays import UNLABELLED
+from grassmann_classify.words import UNLIKE, printable
 
 # answer: a class, or UNLIKE, as text; probability: the mean over its time of what the
 # windows voted for it, 0 where it is UNLIKE; agree: the share of windows with this
@@ -118,16 +119,17 @@ def stretches_of(recordings, spans, labels):
 def labelled_rows(clips, classes, recordings):
     """(Recordings, spans, labels) of rows of these recordings that have a label, or ().
 
-    A label that is none of the classes is UNLIKE all.
+    A label that is none of the classes, as labelled_stretches names them, is UNLIKE all.
     """
     names = {*map(str, classes)}
     rows = [
-        (clip.recording, span, label if label in names else UNLIKE)
+        (clip.recording, span, printable(label, but=""))
         for clip in clips
         if clip.truth is not None and clip.recording in recordings
         for span, label in zip(pairwise(clip.edges), clip.truth)
-        if label
+        if label.lower() not in UNLABELLED
     ]
+    rows = [(*row, label if label in names else UNLIKE) for *row, label in rows]
     return [*map(np.array, zip(*rows))]
 
 
@@ -146,6 +148,7 @@ def answers_at(stretches, recordings, times):
 def score_of(rows, stretches, recordings, spans, answers):
     """The Score of stretches, and of answers (n,) to windows, by rows of labelled_rows.
 
+    None where no label lies in an answer, or at the middle of a window.
     The truth of a window is the label at its middle; only time counts that has a label
     and an answer.
     """
@@ -155,6 +158,8 @@ def score_of(rows, stretches, recordings, spans, answers):
     names, times, labels = rows
     own = answers_at(stretches, names, times.mean(axis=1))
     weights = np.diff(times)[:, 0] * (own != "")
+    if not len(right) or not weights.sum():
+        return None
     time = np.average(own == labels, weights=weights)
     return Score(
         len(right), right.mean(), time, *median_border(truth, stretches, spans)

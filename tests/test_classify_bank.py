@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from grassmann_classify import evaluation, inner_product
-from grassmann_classify.bank import FEW, Bank, Candidate, few_frames, gram_of
+from grassmann_classify.bank import (
+    FEW,
+    Bank,
+    Candidate,
+    few_frames,
+    gram_of,
+    weights_of,
+)
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate, first_look
@@ -272,6 +279,40 @@ def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkey
     assert answers[0] == answers[1] and len(answers[0]) == 2
 
 
+def test_each_split_has_a_matrix_to_sum_however_short_memory_is(monkeypatch):
+    monkeypatch.setattr(inner_product, "MOST_BYTES", 0)
+    bank = bank_of(noise=2.0)
+    rankings = [ranking_of(bank), ranking_of(bank, LABEL[::-1])]
+    fill(bank, rankings, [*methods(bank, 0, Settings())])
+    for ranking in rankings:
+        assert ranking.usual() in bank.grams
+        for linear in (True, False):
+            assert bank.grams.keys() & {*ranking.summed(linear)}
+
+
+def test_sets_of_fewer_directions_than_p_have_those_of_their_own():
+    s = np.array([[2.0, 1, 0.5], [3, 1, 0]])
+    weights = weights_of(s, Candidate("plain", 3))
+    np.testing.assert_allclose(weights**2, [[1 / 3] * 3, [1 / 2, 1 / 2, 0]])
+
+
+def test_matrices_of_a_split_are_let_go_when_it_is_done(monkeypatch):
+    """Else memory grows with the number of splits."""
+    splits = []
+    split_of = evaluation.split_of
+
+    def kept(*how):
+        splits.append(split_of(*how))
+        return splits[-1]
+
+    monkeypatch.setattr(evaluation, "split_of", kept)
+    pairs = [PARTS, PARTS[::-1]]
+    settings = Settings(methods=["gsc", "kgsc"])
+    for _ in evaluation.run_splits(bank_of(), pairs, settings):
+        assert sum(bool(split.shared) for split in splits) <= 1
+    assert len(splits) == 2 and not any(split.shared for split in splits)
+
+
 def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
     """Those nearest to the best candidate, and the usual one."""
     monkeypatch.setattr(inner_product, "MOST_BYTES", 4 * 4 * 36**2)
@@ -411,6 +452,17 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
         assert split["chosen"] == {} and len(split["predicted"]) == 6, name
     (split,) = look.results["gSC"]
     assert split["accuracy"] > 80
+
+
+def test_a_first_look_at_all_sets_answers_in_the_order_of_the_split():
+    """Random splits are in no order; rows that are done stand beside those of the look."""
+    order = np.random.default_rng(0).permutation(12)
+    (train, test) = PARTS
+    look = first_look(bank_of(noise=0.2), [(train, test[order])], Settings())
+    assert np.array_equal(look.test, test[order])
+    (split,) = look.results["gSC"]
+    right = split["predicted"] == LABEL[test[order]]
+    assert 100 * right.mean() == split["accuracy"] > 80
 
 
 def test_dimensions_above_the_rank_of_a_set_are_left_out():

@@ -377,6 +377,9 @@ def test_recipes_are_the_functions_of_the_library():
     np.testing.assert_allclose(
         halves[1], (frames[0].ravel() + frames[1].ravel().astype(float)) / 2
     )
+    half = build_all([clip], Recipe(p=2, window=5, steps=9)).sets
+    assert len(half) == 2 and half[1].shape == (9, 30)
+    np.testing.assert_allclose(half[1][::2], frames[5:10].reshape(5, 30))
     assert build_all([clip], Recipe(p=2, single=True)).X.dtype == np.float32
     with pytest.raises(ValueError, match="c: a window takes 13 frames, got 12"):
         build_all([clip], Recipe(p=2, window=13))

@@ -416,7 +416,7 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
     main(["compare", path, "--out", str(tmp_path / "out"), *asked])
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["classes"] == [
-        str(c) if isinstance(c, bytes) else c for c in sorted(two)
+        c.decode() if isinstance(c, bytes) else c for c in sorted(two)
     ]
     assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
     lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]

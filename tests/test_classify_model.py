@@ -24,7 +24,8 @@ from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import inputs_for
 from grassmann_classify.learning import build_new
-from grassmann_classify.model import PARAMETERS, answers_of, possible_classes
+from grassmann_classify.learning import more as learned_more
+from grassmann_classify.model import PARAMETERS, Answers, answers_of, possible_classes
 from grassmann_classify.options import parse
 from grassmann_classify.rows import of_learned
 from grassmann_classify.settings import Recipe, Settings
@@ -1313,3 +1314,62 @@ def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):
     answers_, clusters_ = shown
     assert len(answers_) == 12 and all("#" in row[0][1] for row in answers_)
     assert [len(row) for row in clusters_] == [5, 5]
+
+
+def test_numbers_as_labels_are_counted_beside_what_is_unlike_all(tmp_path, capsys):
+    """And added to as numbers, of any size; others are refused, not rounded."""
+    rng = np.random.default_rng(0)
+    spaces = rng.standard_normal((5, 2, 8))
+
+    def write(name, labels):
+        index = np.tile(np.arange(len(labels)), 12)
+        exact = [rng.standard_normal((6, 2)) @ spaces[c] for c in index]
+        X = np.array(exact) + 0.1 * rng.standard_normal((len(index), 6, 8))
+        np.savez(tmp_path / name, X=X, y=labels[index])
+        return str(tmp_path / name)
+
+    asked = "--no-pictures --p 2 --recipe plain --no-kernels --methods gSC".split()
+    asked += ["--out", str(tmp_path / "out")]
+    old = write("old.npz", np.array([0, 1, 2], np.uint8))
+    new = write("more.npz", np.array([0, 1, 2, 300, 301]))
+    kept, grown = (str(tmp_path / name) for name in ("m.npz", "m2.npz"))
+    main(["predict", new, "--data", old, "--save", kept, "--json", *asked])
+    lines = capsys.readouterr().out.splitlines()
+    answers = np.array([json.loads(line)["answer"] for line in lines if line[0] == "{"])
+    answers = answers.reshape(12, 5)
+    assert all(column.count(c) > 6 for c, column in enumerate(answers.T[:3].tolist()))
+    unlike = np.sum(answers == None)  # noqa: E711
+    assert unlike > 12
+    main(["predict", new, "--model", kept, "--no-pictures", *asked[-2:]])
+    assert f"unlike all classes {unlike}\n" in capsys.readouterr().out
+    main(["add", new, "--model", kept, "--save", grown, *asked[-2:]])
+    assert load(grown).classes.tolist() == [0, 1, 2, 300, 301]
+    halves = write("halves.npz", np.array([0.5, 1.5]))
+    grown = str(tmp_path / "m3.npz")
+    with pytest.raises(SystemExit, match="type of the model's, as 0, got 0.5"):
+        main(["add", halves, "--model", kept, "--save", grown, *asked[-2:]])
+
+
+def test_names_of_clips_that_are_added_stay_apart():
+    """Also from a name that another clip of theirs has."""
+    rng = np.random.default_rng(0)
+    sets = rng.standard_normal((8, 6, 5))
+    clips = [Clip(f"c{i}", "ab"[i % 2], None, [rows]) for i, rows in enumerate(sets)]
+    model = fit(sets, list("abababab"), settings=settings_of("gSC"))
+    names = ["set 0", "set 0 (2)"]
+    new = [
+        clip._replace(name=name, sources=[rng.standard_normal((6, 5))])
+        for clip, name in zip(clips, names)
+    ]
+    grown = learned_more(model, build_new(model, new), new)
+    assert len({*grown.names}) == len(grown.names) == 10
+
+
+def test_a_reason_stays_whole_whatever_the_name_of_its_clip_holds():
+    because = "a; 2/clip #2; $x.npy 0.24; b;c (d) 1e-05; e 1"
+    row = Answers(
+        *(["q"], np.array(["a"]), np.ones((1, 1)), np.array(["a"]), {}, None),
+        because=[because],
+    )
+    (record,) = row.records()
+    assert record["because"] == ["a; 2/clip #2; $x.npy 0.24", "b;c (d) 1e-05", "e 1"]

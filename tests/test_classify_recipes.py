@@ -76,7 +76,7 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
         assert ("centred" in name) <= recipe.center
         assert ("stack 4" in name) <= (recipe.stack == 4)
         steps = min(32, shortest)
-        half = {"resample": steps, "stack": steps // 2}
+        half = {"steps": steps, "stack": steps // 2}
         assert "half" not in name or half.items() <= vars(recipe).items()
         kind = asked.get("features", [name.partition(",")[0].lower()])[0]
         assert recipe.features in (kind, "raw")

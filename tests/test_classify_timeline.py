@@ -25,7 +25,7 @@ from grassmann_classify.timeline import (
     stretches_of,
     timeline,
 )
-from grassmann_classify.words import UNLIKE
+from grassmann_classify.words import UNLIKE, printable
 
 RATE = 20  # rows a second
 BEATS = {"sit": 0.3, "walk": 1.8, "run": 3.0, "swim": 4.5}  # a second
@@ -173,6 +173,17 @@ def test_clocks_may_stand_still_and_the_last_row_lasts_as_most_do(here):
     recipe = Recipe(1, window=3, clock="t")
     clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
     assert build_all(clips, recipe).spans.tolist() == [[0, 2], [2, 6]]
+
+
+def test_rows_of_one_time_share_what_passes_until_the_next(here):
+    """As of four rows a second by a clock in whole seconds: no window is empty."""
+    lines = [f"{i // 4},{i % 2},{i % 3},walk" for i in range(10)]
+    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(1, window=2, clock="t")
+    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    spans = build_all(clips, recipe).spans
+    np.testing.assert_allclose(spans[:, 0], np.arange(0, 2.5, 0.5))
+    np.testing.assert_allclose(spans[:, 1], np.arange(0.5, 3, 0.5))
 
 
 # ------------------------------------------------------------------------------ joining
@@ -336,6 +347,8 @@ def test_a_score_counts_windows_by_their_middle_and_time_that_has_both():
     answers = np.array(["a", "a", "b", "a", UNLIKE, "a"])  # the last: no truth
     stretches = of((0, 4, "a"), (4, 6, "b"), (6, 9, "a"))
     score = score_of(rows, stretches, ["r"] * 6, spans, answers)
+    late = [values[:1] for values in rows]  # no label at the middle of a window
+    assert score_of(late, stretches, ["r"], spans[4:5], answers[4:5]) is None
     # middles 1, 3, 4, 6.5, 9: a, a, b, b, unlike
     assert score.n_windows == 5 and score.windows == pytest.approx(4 / 5)
     # 8 labelled seconds with an answer: a a a b b right, b b b not
@@ -360,6 +373,13 @@ def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
         ("day.csv", 3, 5, "walk"),
     ]
     assert labelled_rows(clips, ["sit"], {"bare.csv"}) == []
+    labels[10:20] = "nan"  # no label in training either
+    labels = np.where(np.arange(100) < 60, labels, "wa\tlk")
+    write(here / "day.csv", rows, labels)
+    clips = new_stretches(find_new_clips(here), recipe, "activity")
+    (name,) = {printable("wa\tlk", but="")}
+    found = labelled_rows(clips, ["sit", name], {"day.csv"})
+    assert [s[1:4] for s in stretches_of(*found)] == [(1, 3, "sit"), (3, 5, name)]
 
 
 def test_compare_measures_borders_of_test_sets(here):
@@ -516,7 +536,7 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
     rows = rows_of(here / "out" / "predictions.csv")
     assert len(rows) == 25 and "strange.csv" in [row["clip"] for row in rows]
     answers = [row["answer"] or UNLIKE for row in rows]
-    names = ["run", "sit", UNLIKE, "walk"]
+    names = ["run", "sit", "walk", UNLIKE]
     each = ", ".join(f"{name} {answers.count(name)}" for name in names)
     assert lines[0] == f"25 clips: {each}"
     unlike = [row["clip"] for row in rows if not row["answer"]]
@@ -599,6 +619,17 @@ def test_new_recordings_have_their_groups_and_are_cut_where_these_change(here):
         assert group == ("" if name.startswith("y") else name[:2])
     main(["predict", "new", "--model", "m.npz"])
     assert "group" not in rows_of(here / "out-3" / "predictions.csv")[0]
+    # persons without labels
+    text = ["person" if i == 0 else "bd"[i > 60] for i in range(121)]
+    lines = (here / "new" / "y.csv").read_text().splitlines()
+    told = "\n".join(f"{line},{who}" for line, who in zip(lines, text))
+    (here / "bare").mkdir()
+    (here / "bare" / "y.csv").write_text(told)
+    names = ["--label-column", "activity", "--group-column", "person"]
+    main(["predict", "bare", "--model", "m.npz", *names])
+    groups = groups_in(here / "out-4" / "predictions.csv")
+    groups = {name.partition("#")[0]: group for name, group in groups.items()}
+    assert groups == {"y.csv@0": "b", "y.csv@60": "d"}
 
 
 # ------------------------------------------------------------------------- in a program
