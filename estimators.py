@@ -328,7 +328,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
     >>> from grassmann_sc.estimators import CodingClassifier, KernelLift
-    >>> sets = np.random.default_rng(0).standard_normal((6, 8, 10))  # six sets of eight frames
+    >>> sets = [*np.random.default_rng(0).standard_normal((6, 8, 10))]  # six sets of eight frames
     >>> lift = KernelLift("rbf", p=2, gamma=1.0, gamma_scale="median")
     >>> kgsc = make_pipeline(lift, CodingClassifier(lam=0.1))
     >>> kgsc.fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()

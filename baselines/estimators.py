@@ -408,7 +408,7 @@ class MSM(OnSets):
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import MSM
-    >>> sets = np.random.default_rng(0).standard_normal((6, 8, 10))  # six sets of eight frames
+    >>> sets = [*np.random.default_rng(0).standard_normal((6, 8, 10))]  # six sets of eight frames
     >>> MSM(p=3, reference="set").fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
     ['ape', 'bee']
     """
@@ -529,7 +529,7 @@ class KAHM(OnSets):
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import KAHM
-    >>> sets = np.random.default_rng(0).standard_normal((6, 4, 20))  # six sets of four frames
+    >>> sets = [*np.random.default_rng(0).standard_normal((6, 4, 20))]  # six sets of four frames
     >>> KAHM().fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
     ['ape', 'bee']
     """
