@@ -6,9 +6,9 @@ Three images of a digit become a subspace of R^64. Those of labelled sets are th
 dictionary of gSC and gLC, or the samples from which a smaller dictionary is learned.
 kgSC and kgLC do the same in the feature space of a kernel. The first two rows take no
 subspace: support vector machines on the images, or on their mean. Lambda, the
-neighbours, C and the kernel, linear or Gaussian, are chosen by cross-validation on the training sets alone. Prints
-one table and leaves pictures of the last split in out/. Needs scikit-learn (digits,
-SVC, GridSearchCV).
+neighbours, C and the kernel, linear or Gaussian, are chosen by cross-validation on the
+training sets alone. Prints one table and leaves pictures of the last split in out/.
+Needs scikit-learn (digits, SVC, GridSearchCV).
 """
 
 import sys

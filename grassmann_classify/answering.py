@@ -240,14 +240,13 @@ def timeline_of(report, model, new, answers, settings):
     if rows:
         own = np.where(unlike, UNLIKE, answers.labels.astype(str))
         score = score_of(rows, stretches, *windows, own)
-    if rows and score is None:
         notes.append("no labelled row lies in a window that has an answer")
-    elif rows:
-        notes.append(
-            f"{100 * score.windows:.1f} % of {plural(score.n_windows, 'window')} right, "
-            f"{100 * score.time:.1f} % of the time"
-        )
-        if score.border is not None:
+        if score is not None:
+            notes[0] = (
+                f"{100 * score.windows:.1f} % of {plural(score.n_windows, 'window')} "
+                f"right, {100 * score.time:.1f} % of the time"
+            )
+        if score is not None and score.border is not None:
             borders = plural(score.n_borders, "border")
             notes[0] += f"; {borders} off by {score.border:.3g} {unit} in the median"
     report.section("Timeline")

@@ -24,7 +24,14 @@ from grassmann_classify.finding import (
     say_alone,
 )
 from grassmann_classify.splits import Parts
-from grassmann_classify.words import first_of, plural, printable, to_stderr
+from grassmann_classify.words import (
+    UNNAMED,
+    first_of,
+    is_unnamed,
+    plural,
+    printable,
+    to_stderr,
+)
 from grassmann_sc import files, frames, tuning
 
 LABELS = ("label", "labels", "y")  # names of the array of labels
@@ -34,7 +41,6 @@ HALVES = ("X_train", "y_train", "X_test", "y_test")  # of a split, in one file
 PARTS = r"(train|test)\d+"
 IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
-UNLABELLED = ("", "nan")
 # A frames.Table that was read. edges (n + 1,): when its rows begin, and the last ends
 Recording = namedtuple("Recording", [*frames.Table._fields, "edges"])
 
@@ -127,17 +133,12 @@ def read_sets(path, key=None, axes=None):
             raise ValueError(
                 f"{name} must have length {n}, one a set, got shape {arrays[name].shape}"
             )
-    pairs = zip(sources, arrays.get("group", [None] * n))
+    pairs = zip(sources, arrays.get("group", [""] * n))
     clips = [
-        Clip(f"set {i}", None, None if _is_none(group) else group, [source])
+        Clip(f"set {i}", None, None if is_unnamed(group) else group, [source])
         for i, (source, group) in enumerate(pairs)
     ]
     return arrays, clips
-
-
-def _is_none(text):
-    """Does a cell, or an entry, name no label or group?"""
-    return text is None or str(text).lower() in UNLABELLED
 
 
 def _sources(path, arrays, key, axes):
@@ -312,11 +313,11 @@ def labelled_stretches(
             continue
         labels = table.texts[0]
         group = None if group_column else group_of(clip.sources[0], None, group_by)
-        labelled = ~np.isin(np.char.lower(labels), UNLABELLED)
+        labelled = ~np.isin(np.char.lower(labels), UNNAMED)
         clip = clip._replace(group=group)
         for part in _stretches(clip, table, table.texts):
             label = part.truth[0]
-            if label.lower() not in UNLABELLED:
+            if not is_unnamed(label):
                 clips.append(part._replace(label=printable(label, but="")))
         left_out[f"without {label_column}"] += np.sum(~labelled)
         left_out["with a missing number"] += np.sum(labelled & _gaps(table))
@@ -357,7 +358,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
         parts = []
         if not isinstance(table, Exception):
             left_out["with a missing number"] += np.sum(_gaps(table))
-            if not read[0]:
+            if read[1] and not read[0]:
                 no_labels = np.full(len(table.numbers), "")
                 table = table._replace(texts=[no_labels, *table.texts])
             parts = _stretches(clip, table, table.texts[1:])

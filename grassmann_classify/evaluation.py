@@ -85,8 +85,9 @@ def evaluate(
 ):
     """Yield the Outcome of each row on a split; if one fails, the others go on.
 
-    Rows that code come first, since a model is one of these. end: the time.perf_counter() after which no row begins, but for the first, and no
-    search goes on. shrinkage: as of Split.
+    Rows that code come first, since a model is one of these. end: the
+    time.perf_counter() after which no row begins, but for the first, and no search goes
+    on. shrinkage: as of Split.
     """
     split = split_of(bank, label, group, *split, settings, end, shrinkage)
     methods = rows_of(bank, split.smallest, settings, methods_of)

@@ -9,7 +9,7 @@ of results are passed over.
 
 import re
 from collections import Counter
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
@@ -94,7 +94,8 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
     no clip where one is expected, or clips too deep, is a clip that will fail.
     group_by: regular expression whose match in a clip's file name (its first group, if
     it has one) is the clip's group. window: in class folders that hold nothing but
-    images, this many in the order of their names make a clip. Names are made printable.
+    images, this many in the order of their names, and of one group, make a clip. Names
+    are made printable.
     fewest: ValueError if there are fewer classes.
     """
     folder = Path(folder)
@@ -113,13 +114,7 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
                 f"{images[0].name}, beside clips"
             )
         elif images and window:
-            if len(images) % window:
-                last = plural(len(images) % window, "image")
-                to_stderr(f"left out: the last {last} of {label}/")
-            for i in range(0, len(images) - window + 1, window):
-                group = group_of(images[i], None, group_by)
-                name = f"{label}/{i // window}"
-                clips.append(Clip(name, label, group, images[i : i + window]))
+            clips += _windows_of(images, label, window, group_by)
         elif images:
             why = (
                 f"{label}/ holds {plural(len(images), 'image')} directly: the images of a "
@@ -140,6 +135,21 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
             f"{_hint(folder)}"
         )
     say_alone(clips, "lie in no folder of a group")
+    return clips
+
+
+def _windows_of(images, label, window, group_by):
+    """Clips of so many images of one group each, in the order of their names."""
+    clips = []
+    for group, part in groupby(images, lambda image: group_of(image, None, group_by)):
+        part = [*part]
+        if len(part) % window:
+            last = plural(len(part) % window, "image")
+            whose = "" if group is None else f", {printable(group)}"
+            to_stderr(f"left out: the last {last} of {label}/{whose}")
+        for i in range(0, len(part) - window + 1, window):
+            name = f"{label}/{len(clips)}"
+            clips.append(Clip(name, label, group, part[i : i + window]))
     return clips
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import replace
-from itertools import chain, count
+from itertools import count
 
 import numpy as np
 
@@ -294,10 +294,11 @@ def _new_sets(model, digests, labels, names):
 def _names_apart(model, collection, new):
     """Names of new sets and of their clips, others than those that the Model has."""
     whose = clip_names(collection.names, collection.clip)
+    taken = {*model.clips, *whose}
     apart = {}
     for clip in dict.fromkeys(whose[i] for i in new):
-        taken = {*model.clips, *apart.values(), *whose} - ({clip} - {*model.clips})
         others = (f"{clip} ({k})" for k in count(2))
-        apart[clip] = next(name for name in chain([clip], others) if name not in taken)
+        free = (name for name in others if name not in taken)
+        apart[clip] = next(free) if clip in model.clips else clip
     names = [apart[whose[i]] + collection.names[i][len(whose[i]) :] for i in new]
     return names, [apart[whose[i]] for i in new]

@@ -205,9 +205,8 @@ class Recipe:
     step: int | None = None  # from one window's first row to the next's, None: window
     rate: float | None = None  # rows a second
     clock: str | None = None  # the column of tables that tells the time of rows
-    steps: int | None = (
-        None  # the rows of each set, linearly in time, before they are stacked
-    )
+    # the rows of each set, linearly in time, before they are stacked
+    steps: int | None = None
     stack: int = 1  # blocks of the Hankel matrix
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0

@@ -12,8 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csr_array
 
-from grassmann_classify.arrays import UNLABELLED
-from grassmann_classify.words import UNLIKE, printable
+from grassmann_classify.words import UNLIKE, is_unnamed, printable
 
 # answer: a class, or UNLIKE, as text; probability: the mean over its time of what the
 # windows voted for it, 0 where it is UNLIKE; agree: the share of windows with this
@@ -127,7 +126,7 @@ def labelled_rows(clips, classes, recordings):
         for clip in clips
         if clip.truth is not None and clip.recording in recordings
         for span, label in zip(pairwise(clip.edges), clip.truth)
-        if label.lower() not in UNLABELLED
+        if not is_unnamed(label)
     ]
     rows = [(*row, label if label in names else UNLIKE) for *row, label in rows]
     return [*map(np.array, zip(*rows))]
@@ -148,9 +147,8 @@ def answers_at(stretches, recordings, times):
 def score_of(rows, stretches, recordings, spans, answers):
     """The Score of stretches, and of answers (n,) to windows, by rows of labelled_rows.
 
-    None where no label lies in an answer, or at the middle of a window.
     The truth of a window is the label at its middle; only time counts that has a label
-    and an answer.
+    and an answer. None where no window, or no time, counts.
     """
     truth = stretches_of(*rows)
     labels = answers_at(truth, recordings, spans.mean(axis=1))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
+UNNAMED = ("", "nan")  # cells that name no label and no group
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 MOST_NAMED = 5  # clips, or sizes, in a message
@@ -84,6 +85,11 @@ def meant(word, words):
     named = {name.lstrip("-"): name for name in words}
     close = difflib.get_close_matches(word.lstrip("-"), named, 1, 0.65)
     return f" (did you mean {named[close[0]]}?)" if close else ""
+
+
+def is_unnamed(cell):
+    """Does a cell, or an entry of an array, name no label and no group?"""
+    return str(cell).lower() in UNNAMED
 
 
 def plural(number, thing):

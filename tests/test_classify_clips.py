@@ -16,6 +16,7 @@ from grassmann_classify import Recipe, Settings, fit, predict
 from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, films_of
+from grassmann_classify.finding import find_clips
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.options import parse, split
 from grassmann_sc import frames as library
@@ -1009,3 +1010,17 @@ def test_a_whole_name_comes_before_that_of_another_without_its_ending(tmp_path):
     path.write_text("file,what\na,sit\n")
     said = refused(tmp_path, "--labels", path)
     assert re.search("clip .or filename.*got 'file,what'", said)
+
+
+def test_windows_of_images_hold_those_of_one_group(tmp_path, capsys):
+    """Else a person would be in both parts of a split."""
+    for c in "ab":
+        for k in range(12):
+            path = tmp_path / c / f"p{k // 6}_{k:02}.png"
+            path.parent.mkdir(exist_ok=True)
+            Image.fromarray(np.full((4, 4), k, np.uint8)).save(path)
+    clips = find_clips(tmp_path, r"p\d", window=4)
+    assert [clip.name for clip in clips] == ["a/0", "a/1", "b/0", "b/1"]
+    for clip in clips:
+        assert {path.name[:2] for path in clip.sources} == {clip.group}
+    assert "left out: the last 2 images of a/, p0" in capsys.readouterr().err
