@@ -204,8 +204,10 @@ def read_shape(
         n_frames = len(files)
         shape = shapes[0]
     elif path.suffix.lower() in ARRAYS.keys() | TABLES:
-        shape = [*_array_shape(path, key, columns)]
-        n_frames = shape.pop(_axis_of_frames(frame_axis, len(shape)))
+        shape, dtype = _array_header(path, key, columns)
+        axis = _axis_of_frames(path, shape, dtype, frame_axis)
+        shape = [*shape]
+        n_frames = shape.pop(axis)
         n_frames = len(choose(range(n_frames)))
         shape = shape[:2]
     elif path.suffix.lower() in IMAGES:
@@ -492,14 +494,22 @@ def _frames_of_array(path, key, columns, frame_axis, choose, prepare):
     else:
         with _unreadable(path):
             frames = ARRAYS[path.suffix.lower()].array(path, key)
-        _check_array(path, frames.shape, frames.dtype)
-    frames = np.moveaxis(frames, _axis_of_frames(frame_axis, frames.ndim), 0)
+    axis = _axis_of_frames(path, frames.shape, frames.dtype, frame_axis)
+    frames = np.moveaxis(frames, axis, 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
 
 
-def _axis_of_frames(frame_axis, ndim):
-    """The axis of frames, counted from 0, of an array of so many axes."""
-    return core.check_integer(frame_axis, "frame_axis", -ndim, ndim - 1) % ndim
+def _axis_of_frames(path, shape, dtype, frame_axis):
+    """The axis of frames, counted from 0; ValueError unless the others are a frame's."""
+    n = len(shape)
+    if dtype.kind in "biuf" and n in (2, 3, 4):
+        axis = core.check_integer(frame_axis, "frame_axis", -n, n - 1) % n
+        if n < 4 or shape[2 if axis == 3 else 3] in (1, 3, 4):
+            return axis
+    raise ValueError(
+        f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, width) or "
+        f"(n_frames, height, width, 1, 3 or 4), got {dtype} {shape}"
+    )
 
 
 @contextlib.contextmanager
@@ -518,27 +528,13 @@ def _unreadable(path):
         ) from error
 
 
-def _check_array(path, shape, dtype):
-    colours = shape[3] if len(shape) == 4 else 1
-    if (
-        dtype.kind not in "biuf"
-        or len(shape) not in (2, 3, 4)
-        or colours not in (1, 3, 4)
-    ):
-        raise ValueError(
-            f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
-            f"width) or (n_frames, height, width, 1, 3 or 4), got {dtype} {shape}"
-        )
-
-
-def _array_shape(path, key, columns):
-    """The shape of that array, of which an .npz file's header alone is read."""
+def _array_header(path, key, columns):
+    """The shape and dtype of that array, of which an .npz file's header alone is read."""
     if path.suffix.lower() in TABLES:
-        return read_table(path, columns).numbers.shape
+        numbers = read_table(path, columns).numbers
+        return numbers.shape, numbers.dtype
     with _unreadable(path):
-        shape, dtype = ARRAYS[path.suffix.lower()].header(path, key)
-    _check_array(path, shape, dtype)
-    return shape
+        return ARRAYS[path.suffix.lower()].header(path, key)
 
 
 def _plain_array(path, key):

@@ -491,7 +491,7 @@ def _long_enough(clips, recipe, left_out):
         step = recipe.step or window
         n_windows = max(0, (n - window) // step + 1)
         covered = n_windows and window + (n_windows - 1) * min(step, window)
-        left_out["in no window"] += n - covered
+        left_out["in no window"] += (n - covered) * len(rows) // n
         long += [clip] * bool(n_windows)
     return long
 

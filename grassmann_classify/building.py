@@ -140,7 +140,7 @@ def _shape_of(source, recipe):
         return n_frames, frames.prepared(source[0], size=recipe.size).shape
     n_frames, *size = frames.read_shape(source, **recipe.reading)
     axes = recipe.clip_axes
-    if recipe.axes and 1 + len(size) != len(axes):
+    if recipe.axes and 1 + len(size) != min(len(axes), 3):  # colours count as grey
         raise ValueError(
             f"{source}: must have the axes {','.join(axes)} that are named, got "
             f"{1 + len(size)} axes"

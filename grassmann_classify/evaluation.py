@@ -65,8 +65,11 @@ def split_of(bank, label, group, train, test, settings, *how):
     label = label.copy()
     label[test] = label[train[0]]
     few = train
-    if len(train) > MOST_TO_CHOOSE:
-        few = _evenly(train, label, MOST_TO_CHOOSE / len(train))
+    if len(train) > MOST_TO_CHOOSE:  # two sets of a class at least, of fewer classes
+        classes = np.unique(label[train])
+        some = classes[:: math.ceil(2 * len(classes) / MOST_TO_CHOOSE)]
+        few = train[np.isin(label[train], some)]
+        few = _evenly(few, label, MOST_TO_CHOOSE / len(few))
     repeated, n_repeats = folds_of_split(label, group, few, settings)
     once = repeated[: len(repeated) // n_repeats]
     ranking = Ranking(label, once, bank.names[0])

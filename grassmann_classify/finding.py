@@ -87,15 +87,15 @@ def content_in_words(path):
 # --------------------------------------------------------------------- labelled clips
 
 
-def find_clips(folder, group_by=None, window=None, fewest=2):
+def find_clips(folder, recipe, group_by=None, fewest=2):
     """The clips DIR/class/clip and DIR/class/group/clip, sorted by class/clip.
 
     frames.contents tells what is a clip. Other files are left out; a folder that holds
     no clip where one is expected, or clips too deep, is a clip that will fail.
     group_by: regular expression whose match in a clip's file name (its first group, if
-    it has one) is the clip's group. window: in class folders that hold nothing but
-    images, this many in the order of their names, and of one group, make a clip. Names
-    are made printable.
+    it has one) is the clip's group. Where the Recipe has a window, so many images of a
+    class folder that holds nothing else make a clip, in the order of their names, and of
+    one group. Names are made printable.
     fewest: ValueError if there are fewer classes.
     """
     folder = Path(folder)
@@ -113,8 +113,8 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
                 f"passed over: {plural(len(images), 'image')} in {label}/, as "
                 f"{images[0].name}, beside clips"
             )
-        elif images and window:
-            clips += _windows_of(images, label, window, group_by)
+        elif images and recipe.window:
+            clips += _windows_of(images, label, recipe, group_by)
         elif images:
             why = (
                 f"{label}/ holds {plural(len(images), 'image')} directly: the images of a "
@@ -138,11 +138,18 @@ def find_clips(folder, group_by=None, window=None, fewest=2):
     return clips
 
 
-def _windows_of(images, label, window, group_by):
-    """Clips of so many images of one group each, in the order of their names."""
+def _windows_of(images, label, recipe, group_by):
+    """Clips of a window's images of one group each, in the order of their names."""
+    if recipe.evenly or recipe.step:
+        flag = "--evenly" if recipe.evenly else "--step"
+        raise ValueError(
+            f"{flag} takes frames of a clip, and the images in {label}/ are of none: "
+            "--window, alone or with --every, makes clips of them"
+        )
+    window = recipe.window
     clips = []
     for group, part in groupby(images, lambda image: group_of(image, None, group_by)):
-        part = [*part]
+        part = frames.pick(part, recipe.every)
         if len(part) % window:
             last = plural(len(part) % window, "image")
             whose = "" if group is None else f", {printable(group)}"

@@ -449,6 +449,7 @@ APART = [  # options that exclude each other
     ("label_column", "labels"),
     ("group_column", "group_by"),
     ("rate", "clock"),
+    ("rate", "evenly"),
     ("spectrum", "arma"),
     ("stack", "arma"),
 ]

@@ -217,16 +217,18 @@ def _random_pairs(label, share, repeats, seed):
             f"--train {share:g} needs {needed} clips of each class, "
             f"{classes[counts.argmin()]} has {counts.min()} that could be read"
         )
-    if share < 1:
-        least = len(classes) / len(label)  # a clip of each class on both sides
-        share = min(max(share, least), 1 - least)
+    if share < 1 <= counts.min() * min(share, 1 - share):
         splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
         return [*splitter.split(label, label)]
+    numbers = np.full(len(classes), int(share))
+    if share < 1:  # of some class less than a clip: each has one on both sides
+        numbers = np.rint(share * counts).astype(int).clip(1, counts - 1)
     rng = np.random.default_rng(seed)
     pairs = []
     for _ in range(repeats):
         members = [rng.permutation(np.flatnonzero(label == name)) for name in classes]
-        train = np.sort(np.concatenate([part[: int(share)] for part in members]))
+        drawn = [part[:number] for part, number in zip(members, numbers)]
+        train = np.sort(np.concatenate(drawn))
         pairs.append((train, np.setdiff1d(np.arange(len(label)), train)))
     return pairs
 

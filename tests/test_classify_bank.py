@@ -562,6 +562,12 @@ def test_everything_is_chosen_on_few_sets_evenly_of_all_classes(monkeypatch):
     assert np.bincount(LABEL[few]).tolist() == [4, 4, 4]
     assert {*few} <= {*train} and split.train.tolist() == train.tolist()
     assert split.ranking.n == 12
+    monkeypatch.setattr(evaluation, "MOST_TO_CHOOSE", 4)  # of fewer classes
+    split = evaluation.split_of(
+        bank_of(), LABEL, None, train, np.arange(12), Settings()
+    )
+    few = np.unique(np.concatenate([np.concatenate(fold) for fold in split.folds]))
+    assert np.bincount(LABEL[few]).tolist() == [2, 0, 2]
 
 
 def test_what_was_whitened_serves_the_same_sets_and_shrinkage_alone():

@@ -322,6 +322,7 @@ MISTAKES = [
         "compare DIR --strict --skip",
         "--strict and --skip exclude each other",
     ),
+    ("compare", "compare DIR --rate 5 --evenly 3", "--rate and --evenly exclude each"),
     ("compare", "compare DIR --group-by (", "--group-by must be a regular expression"),
     ("predict", "predict DIR", "--data is needed, or --model, and not both"),
     ("predict", "predict DIR --data DIR --model FILE", "--data is needed, or --model"),

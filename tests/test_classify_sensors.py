@@ -13,6 +13,7 @@ from grassmann_classify.arrays import (
 )
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
+from grassmann_classify.finding import find_new_clips
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.model_file import load
 from grassmann_classify.options import parse, split
@@ -232,6 +233,9 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     err = capsys.readouterr().err
     assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
     assert "1 row with a missing number, 15 rows in no window" in err
+    labelled_stretches(here, Recipe(1, window=10, resample=11), "activity")
+    # of the 12, 17, 25 and 7 rows of stretches one part in eleven is in no window
+    assert "1 row with a missing number, 4 rows in no window" in capsys.readouterr().err
 
 
 def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
@@ -488,6 +492,22 @@ def test_clips_in_files_have_axes_too(here, capsys):
         SystemExit, match="must have the axes channels,time that are nam"
     ):
         main(["predict", "new.npy", "--model", "m.npz"])
+
+
+def test_colour_films_in_files_have_axes_too(here):
+    """As MATLAB keeps them."""
+    films = np.random.default_rng(0).integers(256, size=(2, 8, 9, 3, 5), dtype=np.uint8)
+    for turned, film in zip((True, False), films):
+        np.save(f"{turned}.npy", film if turned else np.moveaxis(film, 3, 0))
+    for axes, name in [
+        ("height,width,channels,time", "True.npy"),
+        ("time,height,width,channels", "False.npy"),
+    ]:
+        clip = find_new_clips(here / name)[0]
+        collection = build_all([clip], Recipe(2, axes=axes))
+        assert collection.frame == (8, 9) and collection.sets[0].shape == (5, 72)
+    wrong = build_all(find_new_clips(here), Recipe(2, axes=axes))
+    assert "(8, 9, 3, 5)" in wrong.unusable["True.npy"]
 
 
 def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):

@@ -190,6 +190,11 @@ def test_random_splits_keep_the_share_of_each_class():
     assert np.array_equal(pairs[1][0], split_at_random(label, 0.5, 4, 0)[1][0])
     train, test = split_at_random(np.repeat(["a", "b"], 2), 0.01, 1, 0)[0]
     assert len(train) == len(test) == 2
+    uneven = np.repeat(["a", "b", "c"], [37, 23, 2])
+    for share, numbers in ((0.2, [7, 5, 1]), (0.001, [1, 1, 1]), (0.9, [33, 21, 1])):
+        for train, test in split_at_random(uneven, share, 5, 0):
+            assert np.unique(uneven[train], return_counts=True)[1].tolist() == numbers
+            assert sorted([*train, *test]) == list(range(62))
     with pytest.raises(
         ValueError, match="--train 0.5 needs 2 clips of each class, b has 1"
     ):
