@@ -681,10 +681,18 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 "X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
                 f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
             )
-        new, index = core.check_labels(y, len(X), "y", "subspaces")
+        new, index = core.check_labels(labels_of(y), len(X), "y", "subspaces")
+        if not len(X):
+            return
+        known = self.classes_[self.index_]
+        if "U" in (kinds := known.dtype.kind + new.dtype.kind) and kinds != "UU":
+            raise ValueError(
+                f"y must hold labels of one type with those learned, as {known[0]!r}, "
+                f"got {new[0]!r}"
+            )
         atoms = shared.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(
-            np.concatenate([self.classes_[self.index_], new[index]]), len(atoms)
+            np.concatenate([known, new[index]]), len(atoms)
         )
         self._take(self._checked_how(), atoms)
 
@@ -1060,6 +1068,8 @@ class ProjectionKernel(Transformer, OnSubspaces):
         """Keep the subspaces X (N, d, p); y (N,) is used with shrinkage alone."""
         self.subspaces_ = self.check_input(X, fit=True).copy()
         self.n_features_out_ = len(self.subspaces_)
+        if self.shrinkage is not None:
+            _, y = core.check_labels(labels_of(y), len(X), "y", "subspaces")
         self.whitening_ = self._whitening(self.subspaces_, y)
         return self
 
@@ -1226,22 +1236,36 @@ def rng_of(random_state):
 
 
 def classes_of(y, n):
-    """The classes, at least two, and the index of each label among them.
+    """The classes, at least two, and the index of each label among them."""
+    return shared.check_classes(labels_of(y), n, "y", "subspaces")
 
-    One label a sample.
-    """
+
+def labels_of(y):
+    """y as an array (n,) of one label a sample."""
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
     try:
+        y = np.asarray(y) if hasattr(y, "__array__") else y  # of pandas, integers too
         y = column_or_1d(y, warn=True)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"y must be one label a subspace, (n,), got {y!r}: {error}"
         ) from None
+    missing = y.dtype.kind in "fO" and [label for label in y if _is_missing(label)]
+    if missing:
+        raise ValueError(f"y must have no missing labels, got {missing[0]}")
     # scikit-learn's check warns of others
     if y.dtype.kind == "f" and not (y == np.floor(y)).all():
         raise ValueError(
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    return shared.check_classes(y, n, "y", "subspaces")
+    return y
+
+
+def _is_missing(label):
+    """Is this None, NaN, or pandas's NA, which cannot be compared?"""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True

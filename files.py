@@ -155,7 +155,8 @@ def write_arrays(
 ) -> None:
     """Write a mapping from names to plain arrays as a file of this kind.
 
-    TypeError for arrays of Python objects; else as write_whole.
+    TypeError for arrays of Python objects, ValueError for masked ones and for names
+    that NumPy or the file needs; else as write_whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -165,10 +166,13 @@ def write_arrays(
     ...     files.read_arrays(path, "scores", {"right": "i"}, {"right"})
     {'right': array([3, 4])}
     """
-
     for name, array in arrays.items():
+        if name in ("format", "version", "file", "allow_pickle"):
+            raise ValueError(f"arrays must have other names than {name!r}")
         if np.asarray(array).dtype.hasobject:  # NumPy would pickle it
             raise TypeError(f"arrays[{name!r}] must hold no Python objects")
+        if np.ma.is_masked(array):
+            raise ValueError(f"arrays[{name!r}] must have no masked entries")
 
     def write(file):
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the

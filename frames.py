@@ -332,11 +332,11 @@ def _stacked(path, frames, files=None):
 def _check_one_size(path, shapes, files=None):
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:
+            is_size = shape[:2] != shapes[0][:2]  # else one is grey, the other colour
             raise Avoidable(
                 f"{files[i] if files else path}: frames must have one size, frame 0 "
                 f"has {shapes[0]} and frame {i} {shape}",
-                "size",
-                "(height, width)",
+                *(("size", "(height, width)") if is_size else ("grey", True)),
             )
 
 
@@ -443,6 +443,8 @@ def _video_shape(path):
     av = shared.import_extra("av", "videos need PyAV", "av")
     try:
         with open(path, "rb") as file, av.open(file) as container:
+            if container.format.name == "tty":
+                raise ValueError("FFmpeg would draw a text")
             shapes = [
                 (
                     stream.frames or None,
@@ -450,6 +452,7 @@ def _video_shape(path):
                     stream.codec_context.width,
                 )
                 for stream in container.streams.video
+                if stream.codec_context  # None of what FFmpeg cannot decode
             ]
     except (EOFError, ValueError) as error:  # FFmpeg's are among them
         raise ValueError(f"{path}: not a video, or cut short") from error
@@ -741,6 +744,8 @@ def _table_of(path, file, columns, texts, gaps):
     number = functools.partial(_number, decimal="." if between == "," else ",")
     names, has_header = _names_of(peeked[0][1], number)
     peeked = peeked[has_header:]
+    if not peeked:
+        raise ValueError(f"{path}: holds no row below its first line")
     text_places = _places_of(path, texts, names)
     dropped = []
     if columns is None:
@@ -780,8 +785,6 @@ def _table_of(path, file, columns, texts, gaps):
                 yield value
 
     numbers = np.fromiter(cells(), float).reshape(-1, len(chosen))
-    if not len(numbers):
-        raise ValueError(f"{path}: holds no row below its first line")
     taken = [names[j] if names.count(names[j]) == 1 else str(j + 1) for j in chosen]
     return Table(numbers, taken, [*map(np.array, cells_of_text)], dropped)
 
@@ -791,9 +794,10 @@ def _names_of(cells, number):
     names = [cell.strip() for cell in cells]
     names[0] = names[0].lstrip("# ")  # as np.savetxt writes it
     filled = [name for name in names if name]
-    numbers = [value for value in map(number, filled) if value is not None]
+    values = [*map(number, filled)]  # None: a text; Na may be sodium
+    numbers = [value for value in values if value is not None and value == value]
     counted = len(filled) > 1 and filled == [*map(str, range(len(filled)))]
-    if counted or filled and not numbers:
+    if counted or None in values and not numbers:
         return names, True
     return [str(j + 1) for j in range(len(names))], False
 

@@ -2486,7 +2486,7 @@ def check_labels(
         raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
     if (
-        isinstance(labels, (str, bytes))
+        isinstance(labels, (str, bytes, set, frozenset, dict))
         or getattr(labels, "ndim", 1) == 0
         or not hasattr(labels, "__len__")
     ):

@@ -509,9 +509,8 @@ def kgdl(
     >>> learn.kgdl(sets, 3, lam=0.2, lift=lift, n_iter=2, rng=0).codes.shape
     (6, 3)
     """
-    if not callable(getattr(lift, "fit", None)) or not callable(
-        getattr(lift, "transform", None)
-    ):
+    parts = [getattr(lift, name, None) for name in ("fit", "transform")]
+    if isinstance(lift, type) or not all(map(callable, parts)):
         raise TypeError(
             "lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
             f" p), got {lift!r}"
@@ -1104,11 +1103,12 @@ def init_atoms(
 ) -> np.ndarray:
     """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n.
 
-    (n_atoms, d, p). "random": samples drawn without repetition, as in the paper.
-    "kmeans++": one after another, with probability proportional to the squared chordal
-    distance from those already drawn, so that clusters are covered. "kmeans": the
-    chordal means of the clusters that k-means finds from there. sample_weight (n,) >= 0
-    multiplies the probabilities; at least n_atoms weights must be positive.
+    (n_atoms, d, p). "random": samples drawn without repetition, as in the paper, one of
+    weight w as w equal samples. "kmeans++": one after another, with probability
+    proportional to the squared chordal distance from those already drawn, so that
+    clusters are covered. "kmeans": the chordal means of the clusters that k-means finds
+    from there. sample_weight (n,) >= 0 multiplies the probabilities; at least n_atoms
+    weights must be positive.
 
     ValueError for an unknown method, or more atoms than samples of positive weight.
 

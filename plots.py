@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -438,7 +437,7 @@ def plot_timeline(
                 raise ValueError(
                     f"{name}[{i}] must be (recording, start, end, label), got {row!r}"
                 )
-            core.real_array(row[1:3], f"{name}[{i}], start and end")
+            core.finite_array(row[1:3], f"{name}[{i}], start and end")
     recordings = dict.fromkeys(str(recording) for recording, *_ in stretches)
     if not isinstance(unlike, (str, type(None))):
         raise TypeError(f"unlike must be a label or None, got {unlike!r:.60}")
@@ -460,7 +459,8 @@ def plot_timeline(
             if name in place:
                 y = place[name] + low
                 ax.broken_barh([(start, end - start)], (y, height), **looks[label])
-                text = _cut(label or "unlike all", 1.2 * width)
+                text = "unlike all" if label is None and unlike is None else label
+                text = _cut(text, 1.2 * width)
                 handles[label] = Patch(label=text, **looks[label])
                 ticks[y + height / 2] = "truth" if low else name
     order = [handles[label] for label in [*classes, unlike] if label in handles]
@@ -499,12 +499,16 @@ def plot_codes(
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    entries: Any = codes
-    core.finite_array(entries.data if scipy.sparse.issparse(codes) else codes, "codes")
+    is_sparse = scipy.sparse.issparse(codes)
+    core.finite_array(
+        scipy.sparse.coo_array(codes).data if is_sparse else codes, "codes"
+    )
     shape = np.shape(codes)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"codes must have shape (n, N) and not be empty, got {shape}")
     codes = scipy.sparse.coo_array(codes, dtype=float)
+    codes.sum_duplicates()
+    codes.eliminate_zeros()
     n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
     atom_order, atom_classes, atom_edges = _by_class(
@@ -737,9 +741,9 @@ def _by_class(labels, n, name, owners="sets"):
 def _cut(text, width):
     """The text, without its middle if it is wider than so many font sizes.
 
-    Dollars are escaped: a name is no formula.
+    Dollars are escaped: a name is no formula. Matplotlib hides names that begin with _.
     """
-    text = str(text)
+    text = f" {text}" if str(text).startswith("_") else str(text)
     most = max(1, int(width / CHAR_WIDTH))
     if len(text) > most:
         text = text[: most // 2] + "…" + text[len(text) - (most - 1) // 2 :]

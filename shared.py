@@ -31,8 +31,9 @@ AnyKernel = Kernel | str | tuple
 def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
     """Frames (n_frames, d) or (n_frames, height, width) as finite rows (n_frames, d).
 
-    In C order, so that another layout changes no digit; in the caller's memory and type
-    where NumPy allows it. at_most: what entries are bounded by.
+    In C order, so that another layout changes no digit, but where rows overlap, as those
+    of subspaces.block_hankel; in the caller's memory and type where NumPy allows it.
+    at_most: what entries are bounded by.
     """
     frames = core.plain_array(
         frames, name, "hold frames of one shape, got a ragged sequence"
@@ -58,7 +59,10 @@ def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.nd
         )
     if peak > at_most:
         raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
-    return np.ascontiguousarray(frames.reshape(len(frames), -1))
+    rows = frames.reshape(len(frames), -1)
+    step, each = rows.strides
+    overlap = each == rows.itemsize and abs(step) < each * rows.shape[1]
+    return rows if overlap else np.ascontiguousarray(rows)
 
 
 def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:

@@ -50,8 +50,8 @@ __all__ = [
     "observability",
 ]
 
-# a pixel whose standard deviation is below so many eps max|F| does not vary
-CONSTANT = 1e3
+# a pixel whose standard deviation is below so many eps of its peak does not vary
+CONSTANT = 30
 # to which `stabilize` scales; near 1, it changes next to nothing
 STABLE_RADIUS = 1 - 2.0**-30
 CACHE = 2**16  # numbers of the frames that fit a core's cache
@@ -382,8 +382,15 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     A = shared.shaped_array(A, "A", ("n_states", "n_states"))
     C = shared.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    powers = _powers(A.astype(np.float64), n_blocks).astype(np.result_type(A, C))
-    return np.concatenate([C @ power for power in powers])
+    with np.errstate(over="ignore", invalid="ignore"):
+        blocks = C.astype(np.float64) @ _powers(A.astype(np.float64), n_blocks)
+        blocks = blocks.reshape(-1, len(A)).astype(np.result_type(A, C))
+    if not np.isfinite(blocks).all():
+        raise ValueError(
+            f"A must have powers whose products with C are within {blocks.dtype}, got an "
+            "overflow"
+        )
+    return blocks
 
 
 # -------------------------------------------------------------------- from set to basis
@@ -475,15 +482,19 @@ def _stack(sets, basis_of):
     if not np.iterable(sets):
         raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
     checked = shared.each_set(sets, "sets")
+    if iter(sets) is sets:  # it may give the same memory again
+        checked = (rows.copy() for rows in checked)
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
-        named = [(rows, f"sets[{i}]") for i, rows in enumerate(some, len(bases))]
-        parts = core.run_blocks(
-            lambda few: list(itertools.starmap(basis_of, named[few])),
-            len(some),
-            shared.sets_in_block(some, 1),
-        )
+        first = len(bases)
+
+        def job(few, some=some, first=first):
+            numbers = range(first + few.start, first + few.stop)
+            return [basis_of(rows, f"sets[{i}]") for i, rows in zip(numbers, some[few])]
+
+        parts = core.run_blocks(job, len(some), shared.sets_in_block(some, 1))
         bases += itertools.chain.from_iterable(parts)
+        some.clear()  # before others are read
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return shared.joined([basis[None] for basis in bases])
@@ -515,18 +526,19 @@ def _leading_directions(frames, name, p, symbol, options):
             f"frame{'s' * (n > 1)}",
         )
     pixels = _Pixels(frames, options)
-    U, s, V, gain = _triplets(pixels, p)
-    tol = 10 * pixels.eps * math.sqrt(n * d) * pixels.peak * gain
+    U, s, V, size = _triplets(pixels, p)
+    tol = 10 * pixels.eps * math.sqrt(n * d) * size
     r = np.count_nonzero(s > tol)
     if r == p or r and options.rank == "fewer":
         return _orthonormal(U[:, :r]), s[:r], V[:, :r]
     beside = " beside their mean" if options.center or options.unit_variance else ""
+    unit = 1 if options.unit_variance else pixels.unit
     _lack(
         options.rank if r else "raise",
         f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
-        f"(singular values above {abs(tol) / pixels.unit:.2g})",
+        f"(singular values above {abs(tol) / unit:.2g})",
     )
-    U = np.hstack([U[:, :r], _other_directions(s[:r], d, p - r)])
+    U = np.hstack([U[:, :r], _other_directions(U[:, :r], p - r)])
     return (
         _orthonormal(U),
         np.pad(s[:r], (0, p - r)),
@@ -537,19 +549,19 @@ def _leading_directions(frames, name, p, symbol, options):
 def _triplets(pixels, p):
     """U diag(any) (d, p), s (p,) and V (n, p) of F, descending.
 
-    Fewer if there are not so many. Also the largest factor by which a pixel was
-    normalised.
+    Fewer if there are not so many. Also the size of what was rounded, as _Pixels.block
+    gives it.
     """
     n, d = pixels.frames.shape
     if n <= d:
-        L, gain = _joined_triangle(pixels)
+        L, size = _joined_triangle(pixels)
         V, s = _left_vectors(L, min(n, p))
-        return _projected(pixels, V), s, V, gain
-    block, gain = pixels.block(slice(d))
+        return _projected(pixels, V), s, V, size
+    block, size = pixels.block(slice(d))
     U, s = _left_vectors(_triangle(np.array(block.T, order="C")), p)
     V = np.empty((n, p))
     shared.small_products(block, U / np.maximum(s, TINY), V)
-    return U, s, V, gain
+    return U, s, V, size
 
 
 class _Pixels:
@@ -573,42 +585,41 @@ class _Pixels:
         return self.options.run(job, d, max(JOINED * n, CACHE // n))
 
     def block(self, some):
-        """A slice of pixels (n, m), and the largest factor by which one was normalised."""
+        """A slice of pixels (n, m), and the largest size of one that was rounded."""
         block = np.multiply(
             self.frames[:, some], self.unit, dtype=np.float64, order="C"
         )
-        gain = normalise(
-            block,
-            self.options.center,
-            self.options.unit_variance,
-            CONSTANT * self.eps * self.peak,
-        )
-        return block, gain
+        options = self.options
+        size = normalise(block, options.center, options.unit_variance, self.eps)
+        return block, size if options.unit_variance else self.peak
 
 
-def normalise(rows, center, unit_variance, least=None):
+def normalise(rows, center, unit_variance, eps=None):
     """Apply the options center and unit_variance to rows (n, m) of floats, in place.
 
-    A pixel whose standard deviation is at most least, None for what rounding of rows
-    does to one that does not vary, becomes 0. Returns the largest factor, at least 1,
-    by which rounding errors grow.
+    A pixel that varies no more than rounding to eps, None for that of rows, makes one
+    that does not vary, becomes 0. Pixels may have units of their own. Returns, with
+    unit_variance, the largest peak of a pixel in its standard deviations.
     """
-    if least is None:
-        least = CONSTANT * np.finfo(rows.dtype).eps * core.max_abs(rows)
+    peaks = np.abs(rows).max(axis=0) if unit_variance else None
     if center or unit_variance:
         rows -= rows.mean(axis=0)
     if not unit_variance:
-        return 1.0
+        return None
     deviation = np.sqrt(np.mean(rows**2, axis=0))
+    eps = np.finfo(rows.dtype).eps if eps is None else eps
     factor = np.divide(
-        1, deviation, out=np.zeros_like(deviation), where=deviation > least
+        1,
+        deviation,
+        out=np.zeros_like(deviation),
+        where=deviation > CONSTANT * eps * peaks,
     )
     rows *= factor
-    return max(1.0, factor.max())
+    return (peaks * factor).max()
 
 
 def _joined_triangle(pixels):
-    """L (n, n) of F^T = L Q^T, and the largest factor that normalised a pixel.
+    """L (n, n) of F^T = L Q^T, and the size of what was rounded.
 
     Q^T Q = I. L has the singular values and left vectors of F^T to full accuracy; a
     Gram matrix would square the condition number and lose every direction below 1e-8 of
@@ -616,16 +627,16 @@ def _joined_triangle(pixels):
     """
 
     def triangle(some):
-        block, gain = pixels.block(some)
-        return _triangle(block), gain
+        block, size = pixels.block(some)
+        return _triangle(block), size
 
-    triangles, gains = zip(*pixels.each_block(triangle))
+    triangles, sizes = zip(*pixels.each_block(triangle))
     while len(triangles) > 1:
         triangles = [
             _triangle(np.concatenate(triangles[i : i + JOINED], axis=1))
             for i in range(0, len(triangles), JOINED)
         ]
-    return triangles[0], max(gains)
+    return triangles[0], max(sizes)
 
 
 def _projected(pixels, V):
@@ -640,10 +651,15 @@ def _projected(pixels, V):
     return FV
 
 
-def _other_directions(s, d, count):
-    """Pseudo-random columns (d, count), the same for any order of the frames."""
-    seed = zlib.crc32((s / s[0]).astype(np.float16).tobytes())
-    return np.random.default_rng([seed, d]).standard_normal((d, count))
+def _other_directions(U, count):
+    """Pseudo-random columns (d, count), the same for any order of the frames.
+
+    They are drawn by the diagonal of the projector of orthogonal columns U (d, r), so
+    that two sets share them no more than any other directions.
+    """
+    share = np.square(U / np.linalg.norm(U, axis=0)).sum(axis=1)
+    seed = zlib.crc32(share.astype(np.float16).tobytes())
+    return np.random.default_rng([seed, len(U)]).standard_normal((len(U), count))
 
 
 # ----------------------------------------------------------------- compiled reflections

@@ -340,10 +340,8 @@ def check_splits(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
             f"{splits!r}"
         )
-    if groups is not None and np.shape(groups) != (n,):
-        raise ValueError(
-            f"groups must have shape ({n},), one a set, got {np.shape(groups)}"
-        )
+    if groups is not None:
+        core.check_labels(groups, n, "groups", "sets")
     checked = []
     for i, pair in enumerate(pairs):
         keys = [f"{part}{i}" for part in parts]
@@ -371,9 +369,9 @@ def shared_groups(split, groups):
 
     groups (n,): the group of each set, any hashables.
     """
-    groups = np.asarray(groups).tolist()
-    tested = {groups[i] for i in split.test}
-    return [*dict.fromkeys(groups[i] for i in split.train if groups[i] in tested)]
+    names, index = core.check_labels(groups, None, "groups", "sets")
+    both = np.intersect1d(index[split.train], index[split.test])
+    return names[both].tolist()
 
 
 def _checked_part(part, n, name):
@@ -604,8 +602,8 @@ def _predictions(name, values, rules, code):
     ]
 
     def predict(K_dd, K_xd, y):
-        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
-        classes, index = core.check_labels(y, None, "y")
+        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, np.asarray(K_dd)[0, 0])
+        classes, index = core.check_labels(y, len(K_dd), "y", "sets")
         # all values at once, because most blocks of a search are small
         codes = code(K_dd, K_xd, norm2).reshape(-1, len(K_dd))
         queries = np.tile(K_xd, (len(values), 1))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -453,7 +454,12 @@ class MSM(OnSets):
             ).items()
         )
         self.lift_ = self.once(space, lambda: self._lift_for(X, q))
-        references = self.once((space, q), lambda: self._bases(X, q))
+        try:
+            references = self.once((space, q), lambda: self._bases(X, q))
+        except ValueError as error:
+            raise ValueError(
+                f"p_reference = {q}, of one reference a {self.reference}: {error}"
+            ) from None
         self.transform_ = None
         if self.keep is not None:
             self.transform_ = sets.difference_subspace(references, self.keep)
@@ -465,7 +471,11 @@ class MSM(OnSets):
         """Similarity (n, n_classes), in [0, 1], to a class's most similar reference."""
         X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
-        parts = [self._similarity(X[i : i + step]) for i in range(0, len(X), step)]
+        try:
+            parts = [self._similarity(X[i : i + step]) for i in range(0, len(X), step)]
+        except ValueError:  # which is of a block: say of which set
+            estimators.make_each(lambda rows: self._similarity([rows]), X)
+            raise
         return first_of_ties(best_of_class(np.concatenate(parts), self.index_))
 
     def _similarity(self, X):
@@ -675,6 +685,7 @@ class LogEuclideanSC(Sharing, Learner, estimators.OnSubspaces):
         codes = core.sparse_codes(
             K_dd, K_xd, norm2=norm2, **self.options("lam", "lam_scale", "positive")
         )
+        core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
         return core.class_scores(codes, K_dd, K_xd, self.index_, norm2=norm2)[0]
 
 
@@ -1255,6 +1266,13 @@ class DLPegasos(ByDistance):
             **self.options("lam", "n_iter"),
             rng=estimators.rng_of(self.random_state),
         )
+        if not self.weights_.any():
+            warnings.warn(
+                "DLPegasos: no weights tell the classes of the training clips apart better "
+                "than none, all distances weigh the same",
+                stacklevel=3,
+            )
+            self.weights_ = np.ones(3)
 
     def distances(self, X: shared.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""

@@ -412,6 +412,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     scales = [-math.frexp(core.max_abs(feature))[1] for feature in features]
     features = np.ldexp(features, np.array(scales)[:, None, None])
     gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
+    gap[np.abs(gap) < 1e-14] = 0  # rounding of means
     spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
     return gap / np.sqrt(np.maximum(spread, 1e-30))
 

@@ -87,13 +87,13 @@ def content_in_words(path):
 # --------------------------------------------------------------------- labelled clips
 
 
-def find_clips(folder, recipe, group_by=None, fewest=2):
+def find_clips(folder, group_by=None, recipe=None, fewest=2):
     """The clips DIR/class/clip and DIR/class/group/clip, sorted by class/clip.
 
     frames.contents tells what is a clip. Other files are left out; a folder that holds
     no clip where one is expected, or clips too deep, is a clip that will fail.
     group_by: regular expression whose match in a clip's file name (its first group, if
-    it has one) is the clip's group. Where the Recipe has a window, so many images of a
+    it has one) is the clip's group. recipe: if it has a window, so many images of a
     class folder that holds nothing else make a clip, in the order of their names, and of
     one group. Names are made printable.
     fewest: ValueError if there are fewer classes.
@@ -113,7 +113,7 @@ def find_clips(folder, recipe, group_by=None, fewest=2):
                 f"passed over: {plural(len(images), 'image')} in {label}/, as "
                 f"{images[0].name}, beside clips"
             )
-        elif images and recipe.window:
+        elif images and recipe and recipe.window:
             clips += _windows_of(images, label, recipe, group_by)
         elif images:
             why = (

@@ -54,7 +54,7 @@ def labelled_clips(recipe, settings, paths):
     elif paths.labels:
         clips, parts = find_labelled(path, paths.labels)
     elif path.is_dir():
-        clips = find_clips(path, recipe, settings.group_by, fewest)
+        clips = find_clips(path, settings.group_by, recipe, fewest)
     elif is_table(path):
         raise ValueError(
             f"{path} is a table: --label-column names its column of labels"

@@ -14,7 +14,7 @@ from pathlib import Path
 # in units of each query's lam_max
 LAM = [0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
-C = [0.1, 1, 10, 100, 1000]
+C = [0.1, 1, 10, 100, 1000, 10_000, 100_000]  # large ones for sets that are much alike
 MOST_READ = 24  # directions of a clip, of which the weighted subspaces are made
 MOST_P = 12  # dimension of a candidate where the user names none
 SPECTRUM = [1 / 16, 1 / 8, 1 / 4, 1 / 2]

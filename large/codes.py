@@ -137,7 +137,10 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
             [codes for _, codes in each_part(path)], format="csr"
         )
     with open(path, "rb"), files.refuse_damaged(path, "file of codes"):
-        return np.lib.format.open_memmap(path, mode="r")
+        codes = np.lib.format.open_memmap(path, mode="r")
+        if codes.ndim != 2 or codes.dtype.kind != "f":
+            raise ValueError(f"it holds {codes.dtype} {codes.shape}")
+    return codes
 
 
 def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
@@ -366,6 +369,8 @@ def _place_of(out, shape, dtype, sparse):
         )
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out must be writeable, got an array that is read-only")
     kind = getattr(out, "dtype", None)
     if isinstance(kind, np.dtype) and (
         kind.kind in "SUV" or not np.can_cast(dtype, kind, "same_kind")

@@ -811,10 +811,14 @@ def test_wrong_parameters_of_kahm_are_named(options, kind, message):
         KAHM(**options).fit(SETS[:40], LABELS)
 
 
-def test_queries_of_too_few_frames_are_refused():
+def test_queries_of_too_few_frames_are_refused(monkeypatch):
     fitted = MSM(2).fit(SETS, Y)
-    with pytest.raises(ValueError, match=r"sets\[1\] must .*2"):
-        fitted.predict([SETS[0], SETS[1][:1]])
+    for tile in (baselines.TILE, 1):
+        monkeypatch.setattr(baselines, "TILE", tile)
+        with pytest.raises(ValueError, match=r"X\[1\]: sets\[0\] must .*2"):
+            fitted.predict([SETS[0], SETS[1][:1]])
+    with pytest.raises(ValueError, match="p_reference = 9, of one reference a set: se"):
+        MSM(2, 9, reference="set").fit(SETS, Y)
 
 
 # ------------------------------------------------------------------------------ sharing

@@ -162,6 +162,15 @@ def test_dl_pegasos_records_its_objective():
     assert np.array_equal(alone.argmin(axis=1), fitted.distances(Q).argmin(axis=1))
 
 
+def test_where_no_weights_help_all_distances_of_dl_pegasos_weigh_the_same():
+    """All clips are the same but for noise."""
+    rng = np.random.default_rng(0)
+    clips = rng.random((16, 16)) + 0.5 * rng.random((6, 10, 16, 16))
+    with pytest.warns(UserWarning, match="no weights tell the classes of the train"):
+        fitted = DLPegasos(3, cell=4, n_iter=300).fit(clips, [0, 0, 0, 1, 1, 1])
+    assert fitted.predict(clips).tolist() == [0, 0, 0, 1, 1, 1]
+
+
 # ---------------------------------------------------------- in scikit-learn's machinery
 
 

@@ -1019,15 +1019,15 @@ def test_windows_of_images_hold_those_of_one_group(tmp_path, capsys):
             path = tmp_path / c / f"p{k // 6}_{k:02}.png"
             path.parent.mkdir(exist_ok=True)
             Image.fromarray(np.full((4, 4), k, np.uint8)).save(path)
-    clips = find_clips(tmp_path, Recipe(window=4), r"p\d")
+    clips = find_clips(tmp_path, r"p\d", Recipe(window=4))
     assert [clip.name for clip in clips] == ["a/0", "a/1", "b/0", "b/1"]
     for clip in clips:
         assert {path.name[:2] for path in clip.sources} == {clip.group}
     assert "left out: the last 2 images of a/, p0" in capsys.readouterr().err
-    first, *_ = clips = find_clips(tmp_path, Recipe(window=3, every=2), r"p\d")
+    first, *_ = clips = find_clips(tmp_path, r"p\d", Recipe(window=3, every=2))
     assert [path.name for path in first.sources] == [f"p0_0{k}.png" for k in (0, 2, 4)]
     built = build_all(clips, Recipe(1, window=3, every=2, rate=2))
     assert built.spans.tolist() == [[0, 3]] * 4  # six images of half a second
     for choice, flag in (({"evenly": 2}, "--evenly"), ({"step": 2}, "--step")):
         with pytest.raises(ValueError, match=f"{flag} takes frames of a clip"):
-            find_clips(tmp_path, Recipe(window=4, **choice))
+            find_clips(tmp_path, recipe=Recipe(window=4, **choice))

@@ -155,7 +155,7 @@ def test_splits_keep_groups_together():
     ):
         tuning.check_splits([([3, 0, 1], [2])], 4, groups)
     with pytest.raises(
-        ValueError, match=r"groups must have shape \(4,\), one a set, got \(3,\)"
+        ValueError, match="groups must have length 4, one for each of the sets, got 3"
     ):
         tuning.check_splits([([3, 0], [2, 1])], 4, groups[:3])
 

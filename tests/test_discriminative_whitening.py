@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import DataConversionWarning
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
@@ -320,6 +321,26 @@ def test_whitening_helps_where_classes_vary_alike():
     assert accuracies[1] > accuracies[0] + 0.1
 
 
+def test_the_kernel_is_whitened_by_labels_as_classifiers_take_them():
+    with pytest.raises(ValueError, match=r"y must be one label a subspace.*got None"):
+        ProjectionKernel(shrinkage=0.1).fit(D)
+    alike = ProjectionKernel(shrinkage=0.1).fit_transform(D, LABELS)
+    with pytest.warns(DataConversionWarning):
+        column = ProjectionKernel(shrinkage=0.1).fit_transform(D, LABELS[:, None])
+    assert np.array_equal(alike, column)
+
+
+def test_batches_keep_the_type_of_labels():
+    model = CodingClassifier().fit(D[:30], [0, 1, 2] * 10)
+    model.partial_fit(D[:0], [])
+    assert model.classes_.dtype.kind == "i" and len(model.index_) == 30
+    with pytest.raises(ValueError, match="labels of one type .* as .*0.*, got .*cat"):
+        model.partial_fit(D[:2], ["cat", "dog"])
+    with pytest.raises(ValueError, match="y must have no missing labels, got nan"):
+        model.partial_fit(D[:2], [np.nan, 1])
+    assert model.partial_fit(D[:2], [4, 1]).classes_.tolist() == [0, 1, 2, 4]
+
+
 def test_batches_are_whitened_with_what_came_before():
     model = CodingClassifier(shrinkage=0.1).partial_fit(D[:30], LABELS[:30])
     model.partial_fit(D[30:], LABELS[30:])
@@ -329,8 +350,6 @@ def test_batches_are_whitened_with_what_came_before():
 
 
 def test_a_kernel_is_whitened_by_labels_alone():
-    with pytest.raises(TypeError, match="labels must be a sequence"):
-        ProjectionKernel(shrinkage=0.1).fit(D)
     for estimator in (CodingClassifier, NearestSubspace, ProjectionKernel):
         with pytest.raises(ValueError, match="shrinkage must be positive, got 0"):
             estimator(shrinkage=0).fit(D, LABELS)

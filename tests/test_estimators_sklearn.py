@@ -543,6 +543,14 @@ BAD_CALLS = {
         lambda e: e.fit(D, np.linspace(0, 1, 40)),
         r"Unknown label type: continuous numbers such as 0\.0256",
     ),
+    "missing": (
+        lambda e: e.fit(D, np.array([None, *LABELS[1:]], object)),
+        "y must have no missing labels, got None",
+    ),
+    "nan": (
+        lambda e: e.fit(D, [np.nan, *range(39)]),
+        "y must have no missing labels, got nan",
+    ),
     "other d": (
         lambda e: e.fit(D, LABELS).predict(OTHER_D),
         "X must have d = 12, as in fit, got d = 11",

@@ -478,4 +478,16 @@ def test_a_relative_lambda_and_wider_first_atoms_are_resumed_to_the_bits(tmp_pat
 def test_python_objects_are_not_written(tmp_path):
     with pytest.raises(TypeError, match=r"arrays\['a'\] must hold no Python objects"):
         files.write_arrays(tmp_path / "a.npz", "things", {"a": [object()]})
+    masked = np.ma.masked_array([1, 2], [True, False])
+    with pytest.raises(ValueError, match=r"arrays\['a'\] must have no masked entries"):
+        files.write_arrays(tmp_path / "a.npz", "things", {"a": masked})
+    for name in ("allow_pickle", "file", "format", "version"):
+        with pytest.raises(ValueError, match=f"arrays .* other names than '{name}'"):
+            files.write_arrays(tmp_path / "a.npz", "things", {name: [1]})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("labels", [{"a", "b", "c"}, {"a": 1, "b": 2, "c": 3}])
+def test_labels_are_in_an_order_that_stays(tmp_path, labels):
+    with pytest.raises(TypeError, match="labels must be a sequence of hashables"):
+        files.save(tmp_path / "a.npz", SMALL[:3], labels=labels)

@@ -313,6 +313,14 @@ BROKEN = {
         "not a video, or cut short",
     ),
     "sound.mp4": (lambda path: sound(path), "no video stream$"),
+    "table.txt": (
+        lambda path: np.savetxt(path, FRAMES[0]),
+        "not a video, or cut short",
+    ),
+    "a.svg": (
+        lambda path: path.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>'),
+        "not a video, or cut short",
+    ),
     "nothing.mp4": (lambda path: path.write_bytes(b""), "the file is empty"),
     "no_images": (lambda path: path.mkdir(), "holds no image"),
     "spoilt": (spoil_image, "frame1.png: frame 1 cannot be read as an image"),
@@ -376,6 +384,13 @@ def test_broken_files_are_named(tmp_path, name):
     make(tmp_path / name)
     with pytest.raises(ValueError, match=f"{re.escape(str(tmp_path / name))}.*{match}"):
         read_frames(tmp_path / name)
+
+
+def test_frames_of_grey_and_colour_are_told_from_frames_of_other_sizes(tmp_path):
+    folder(tmp_path / "a", [*COLOUR[:2], FRAMES[0]])
+    with pytest.raises(ValueError, match="must have one size.*; grey=True would read"):
+        read_frames(tmp_path / "a", grey=False)
+    assert read_frames(tmp_path / "a").shape == (3, *FRAMES.shape[1:])
 
 
 SOUND = {

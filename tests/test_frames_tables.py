@@ -29,6 +29,7 @@ def written(path, text, encoding="utf-8"):
         ("0,1\n7,8\n", ["0", "1"], [[7, 8]]),
         ("stamp,ax,what\n09:00,1,sit\n", ["ax"], [[1]]),
         ("walk,1,2\nwalk,3,4\n", ["2", "3"], [[1, 2], [3, 4]]),  # no header
+        ("Na,K,Cl\n1,2,3\n", ["Na", "K", "Cl"], [[1, 2, 3]]),
         ("1,2,\n3,4,\n", ["1", "2"], [[1, 2], [3, 4]]),
     ],
 )
@@ -80,7 +81,11 @@ def test_texts_and_gaps_are_read_where_they_are_asked_for(tmp_path):
     "text, message",
     [
         ("", "holds no row"),
-        ("ax,ay\n", "must hold a column of numbers, got the columns ax, ay"),
+        ("ax,ay\n", "holds no row below its first line"),
+        (
+            "ax,ay\nleft,right\n",
+            "must hold a column of numbers, got the columns ax, ay",
+        ),
         ("ax,ay\n1,2\n3\n", "line 3 must have as many columns as the first, 2, got 1"),
         ("ax,ay\n1,2\n\n3,x\n", "line 4: column ay must hold a finite number, got 'x'"),
         ("ax,ay\n1,2\n,4\n", "line 3: column ax must hold a finite number, got ''"),

@@ -634,6 +634,13 @@ def test_an_error_names_the_block_and_the_row(tmp_path):
         write_codes(tmp_path / "codes.npy", held, D, 0.3, start=100)
 
 
+def test_an_array_of_another_shape_is_no_file_of_codes(tmp_path):
+    for array in (np.zeros((3, 4, 2)), np.zeros((3, 4), int)):
+        np.save(tmp_path / "X.npy", array)
+        with pytest.raises(ValueError, match=r"X.npy is .* another file: it holds"):
+            load_codes(tmp_path / "X.npy")
+
+
 BAD = {
     "another d": (
         dict(D=core.random_subspaces(3, 8, 2)),

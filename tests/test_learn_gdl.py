@@ -13,7 +13,7 @@ import scipy.stats
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import learn
+from grassmann_sc import kernels, learn
 from grassmann_sc.large import streams
 from grassmann_sc.strategies import bases
 from oracles import (
@@ -766,6 +766,8 @@ def test_functions_objects_and_mappings_are_checked():
         learn.gdl(SMALL, 4, 0.2, callback=3)
     with pytest.raises(TypeError, match="lift must have fit.* got None"):
         learn.kgdl(SMALL, 4, 0.2, lift=None)
+    with pytest.raises(TypeError, match="lift must have fit.sets. and .*, got <class"):
+        learn.kgdl(SMALL, 4, 0.2, lift=kernels.Lift)
     with pytest.raises(
         ValueError, match="atoms_per_class must have an entry .* none for 1"
     ):

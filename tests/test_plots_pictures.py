@@ -250,6 +250,11 @@ def test_colours_of_codes_are_symmetric_and_zero_is_white():
     assert high == np.percentile(np.abs(CODES[CODES != 0]), 99)
     assert min(image.to_rgba(0.0)) > 0.95
     assert (picture(plots.plot_codes(np.zeros((2, 3)), [0, 1])) == 0).all()
+    stored = scipy.sparse.csr_array((np.zeros(2), ([0, 1], [0, 1])), shape=(2, 3))
+    assert (picture(plots.plot_codes(stored, [0, 1])) == 0).all()
+    for kind in (scipy.sparse.lil_array, scipy.sparse.dok_array):
+        (same,) = plots.plot_codes(kind(CODES), CLASSES).images
+        np.testing.assert_array_equal(same.get_array(), image.get_array())
 
 
 MANY_NAMES = [f"the class with the number {i}" for i in range(40)] * 2
@@ -594,6 +599,17 @@ def test_a_timeline_has_a_bar_a_recording_the_truth_above_and_hatches_what_is_un
         ValueError, match="stretches must hold at least one stretch, got none"
     ):
         plots.plot_timeline([])
+    with pytest.raises(ValueError, match=r"stretches\[0\], start and end"):
+        plots.plot_timeline([("a", 0, np.nan, "x")])
+
+
+def test_labels_that_are_zero_or_begin_with_an_underscore_are_in_the_legend():
+    ax = plots.plot_timeline([("a", 0, 1, 0), ("a", 1, 2, 1), ("a", 2, 3, None)])
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == ["0", "1", "unlike all"]
+    ax = plots.plot_map(projection_kernel(X), ["_noise_", "b", "c"] * 4)
+    words = [text.get_text().strip() for text in ax.get_legend().get_texts()]
+    assert words == ["_noise_", "b", "c"]
 
 
 def test_classes_beyond_the_colours_have_patterns():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from grassmann_sc import projection_kernel
 from grassmann_sc.strategies import rotation
 from grassmann_sc.subspaces import (
     arma,
@@ -230,7 +231,7 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
     normal[:, 7] = 0
     rows = frames.copy()
     assert normalise(rows, False, True) == pytest.approx(
-        1 / np.delete(frames.std(axis=0), 7).min()
+        np.delete(np.abs(frames).max(axis=0) / frames.std(axis=0), 7).max()
     )
     np.testing.assert_allclose(rows, normal, atol=TIGHT)
     assert (
@@ -253,6 +254,45 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
     )
     with pytest.raises(ValueError, match="beside their mean: got numerical rank 0"):
         from_image_set(np.full((5, 9), 0.1), 1, unit_variance=True)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_pixels_of_several_units_have_unit_variance(kind):
+    """Accelerations, rates of turn, air pressure in Pa, and what does not vary."""
+    rng = np.random.default_rng(0)
+    scale = np.array([1, 1, 1, 20, 20, 20, 5, 0])
+    offset = np.array([0, 9.81, 0, 0, 0, 0, 101_325, 7e5])
+    frames = rng.standard_normal((60, 8)) * scale + offset
+    rounded = frames.astype(kind)
+    rows = (rounded - offset)[:, :7]
+    expected = from_image_set((rows - rows.mean(axis=0)) / rows.std(axis=0), 3)
+    basis = from_image_set(rounded, 3, unit_variance=True)
+    assert sine(basis[:7].astype(float), expected) < (
+        1e-4 if kind == np.float32 else LOOSE
+    )
+    with pytest.raises(ValueError, match="numerical rank 7 .singular values above 0.4"):
+        from_image_set(frames.astype(np.float32), 8, unit_variance=True)
+
+
+def test_a_generator_may_give_the_same_memory_again():
+    frames = np.random.default_rng(0).random((6, 8, 30))
+    buffer = np.empty((8, 30))
+
+    def reused():
+        for some in frames:
+            buffer[:] = some
+            yield buffer
+
+    assert np.array_equal(from_sets(reused(), 2), from_sets(frames, 2))
+
+
+def test_rows_that_overlap_are_read_in_place():
+    frames = np.random.default_rng(0).random((40, 5_000))
+    tracemalloc.start()
+    from_image_set(block_hankel(frames, 20), 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * frames.nbytes
 
 
 def test_unit_variance_keeps_pixels_that_vary_little_in_float32():
@@ -302,6 +342,19 @@ def test_padding_ignores_the_order_of_frames_and_differs_between_sets():
     A, B = (from_image_set(frames, 6, rank="pad") for frames in (a, b))
     assert sine(from_image_set(a[::-1], 6, rank="pad"), A) <= TIGHT
     assert np.linalg.svd(A[:, 3:].T @ B[:, 3:], compute_uv=False).max() < 0.5
+    single = from_sets([a[:1], b[:1], 2 * a[:1]], 6, rank="pad")
+    K = projection_kernel(single)
+    assert K[0, 1] < 1.5 and K[0, 2] > 6 - LOOSE
+
+
+def test_observability_is_of_the_type_of_both_and_within_it():
+    A = np.diag([0.5, 2]).astype(np.float32)
+    blocks = observability(A, np.ones((1, 2), np.float32), 4)
+    np.testing.assert_array_equal(blocks, [[0.5**k, 2**k] for k in range(4)])
+    assert blocks.dtype == np.float32
+    for scale, kind in ((1e20, np.float32), (1e200, np.float64)):
+        with pytest.raises(ValueError, match=f"{kind.__name__}, got an overflow"):
+            observability(np.full((1, 1), scale, kind), np.full((1, 1), scale, kind), 2)
 
 
 def test_too_few_frames_for_the_dynamics():

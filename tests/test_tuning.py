@@ -570,7 +570,15 @@ def nothing(K_dd, K_xd, y):
         ),
         (
             lambda: tuning.check_splits([([0], [1])], 2, ["a", "b", "b"]),
-            r"groups must have shape \(2,\), one a set, got \(3,\)",
+            "groups must have length 2, one for each of the sets, got 3",
+        ),
+        (
+            lambda: tuning.sparse_predictions([0.1])(np.eye(3), np.eye(3), ["a", "b"]),
+            "y must have length 3, one for each of the sets, got 2",
+        ),
+        (
+            lambda: tuning.check_splits([([0], [1])], 2, [("a", 1), ("a", 1)]),
+            r"must keep groups together, both hold sets of group \('a', 1\)",
         ),
         (
             lambda: tuning.check_splits([([0], [0.5])], 2),
