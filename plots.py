@@ -53,6 +53,7 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
+LEGEND_COLUMN = 1.5  # inches
 GAP = 0.3  # in a sheet, in units of the size of a square image
 WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
@@ -375,7 +376,8 @@ def plot_map(
     )
     points, shares = _principal_coordinates(K)
     above = _number_above(points[order])[order.argsort()]
-    ax = _axes(ax, 6.5, 5)
+    with_legend = labels is not None and len(classes) <= 60
+    ax = _axes(ax, 6.5 + with_legend * _width_of_legend(classes), 5)
     members = np.split(order, edges[1:-1])
     for label, some, (color, marker) in zip(classes, members, itertools.cycle(LOOKS)):
         size = 40 if marker == "*" else 22  # of equal weight to the eye
@@ -388,15 +390,8 @@ def plot_map(
             edgecolor="white",
             label=_cut(label, LONGEST_NAME * CHAR_WIDTH),
         )
-    if labels is not None and len(classes) <= 60:
-        legend = ax.legend(
-            loc="upper left",
-            bbox_to_anchor=(1, 1),
-            fontsize=FONT,
-            frameon=False,
-            ncols=-(-len(classes) // LEGEND_ROWS),
-        )
-        for handle in legend.legend_handles:
+    if with_legend:
+        for handle in _legend(ax, *ax.get_legend_handles_labels()).legend_handles:
             handle.set_sizes([22])
     ax.set(
         aspect="equal",
@@ -449,7 +444,7 @@ def plot_timeline(
         for hatch, color in itertools.product(CLASS_HATCHES, CLASS_COLORS)
     ]
     looks = dict(zip(classes, itertools.cycle(looks))) | {unlike: UNLIKE_ALL}
-    ax = _axes(ax, 8, 1.2 + 0.45 * len(place))
+    ax = _axes(ax, 8 + _width_of_legend(labels), 1.2 + 0.45 * len(place))
     width = LONGEST_NAME * CHAR_WIDTH
     ticks = {}
     handles = {}
@@ -464,14 +459,7 @@ def plot_timeline(
                 handles[label] = Patch(label=text, **looks[label])
                 ticks[y + height / 2] = "truth" if low else name
     order = [handles[label] for label in [*classes, unlike] if label in handles]
-    ax.legend(
-        handles=order,
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        fontsize=FONT,
-        frameon=False,
-        ncols=-(-len(order) // LEGEND_ROWS),
-    )
+    _legend(ax, order, [handle.get_label() for handle in order])
     ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
     ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}", ylabel="recording")
     ax.tick_params(axis="y", length=0, labelsize=FONT)
@@ -736,6 +724,24 @@ def _by_class(labels, n, name, owners="sets"):
     order = index.argsort(kind="stable")
     limits = np.searchsorted(index[order], np.arange(len(keys) + 1))
     return order, classes[[*natural]].tolist(), limits
+
+
+def _width_of_legend(names):
+    """Inches of its columns beyond the first."""
+    return LEGEND_COLUMN * ((len(names) - 1) // LEGEND_ROWS)
+
+
+def _legend(ax, handles, names):
+    """The legend right of the axes."""
+    return ax.legend(
+        handles,
+        names,
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        fontsize=FONT,
+        frameon=False,
+        ncols=-(-len(names) // LEGEND_ROWS),
+    )
 
 
 def _cut(text, width):

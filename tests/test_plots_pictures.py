@@ -433,6 +433,19 @@ def test_map_tells_many_classes_apart():
 
 
 NAMES_OF_12 = "labels must have length 12, one for each of the .*, got "
+
+
+def test_legends_of_many_classes_leave_the_picture_its_width():
+    labels = [f"activity {i:02}" for i in range(50)]
+    K = projection_kernel(random_subspaces(50, 6, 2, rng=0))
+    stretches = [("day", i, i + 1, label) for i, label in enumerate(labels)]
+    for ax in (plots.plot_map(K, labels), plots.plot_timeline(stretches)):
+        ax.figure.draw_without_rendering()
+        assert ax.get_window_extent().width / ax.figure.dpi > 4
+        legend = ax.get_legend().get_window_extent()
+        assert legend.x1 < ax.figure.bbox.x1
+
+
 WRONG = [
     (
         lambda: plots.plot_gram(np.ones((2, 3))),
