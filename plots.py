@@ -52,8 +52,9 @@ CHAR_WIDTH = 0.65  # in font sizes
 LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
-LEGEND_ROWS = 20
-LEGEND_COLUMN = 1.5  # inches
+LEGEND_ROW = 0.2  # inches
+LEGEND_COLUMN = 1.5
+MOST_ROWS = 20
 GAP = 0.3  # in a sheet, in units of the size of a square image
 WIDEST_IMAGE = 1.8
 SHEET = 8.4  # width up to which rows of a sheet stand beside each other
@@ -377,7 +378,8 @@ def plot_map(
     points, shares = _principal_coordinates(K)
     above = _number_above(points[order])[order.argsort()]
     with_legend = labels is not None and len(classes) <= 60
-    ax = _axes(ax, 6.5 + with_legend * _width_of_legend(classes), 5)
+    columns = _legend_columns(classes, 5) if with_legend else 1
+    ax = _axes(ax, 5 + LEGEND_COLUMN * columns, 5)
     members = np.split(order, edges[1:-1])
     for label, some, (color, marker) in zip(classes, members, itertools.cycle(LOOKS)):
         size = 40 if marker == "*" else 22  # of equal weight to the eye
@@ -391,7 +393,8 @@ def plot_map(
             label=_cut(label, LONGEST_NAME * CHAR_WIDTH),
         )
     if with_legend:
-        for handle in _legend(ax, *ax.get_legend_handles_labels()).legend_handles:
+        legend = _legend(ax, *ax.get_legend_handles_labels(), columns)
+        for handle in legend.legend_handles:
             handle.set_sizes([22])
     ax.set(
         aspect="equal",
@@ -444,7 +447,9 @@ def plot_timeline(
         for hatch, color in itertools.product(CLASS_HATCHES, CLASS_COLORS)
     ]
     looks = dict(zip(classes, itertools.cycle(looks))) | {unlike: UNLIKE_ALL}
-    ax = _axes(ax, 8 + _width_of_legend(labels), 1.2 + 0.45 * len(place))
+    height = 1.2 + 0.45 * len(place)
+    columns = _legend_columns(looks, height)
+    ax = _axes(ax, 6.5 + LEGEND_COLUMN * columns, height)
     width = LONGEST_NAME * CHAR_WIDTH
     ticks = {}
     handles = {}
@@ -459,7 +464,7 @@ def plot_timeline(
                 handles[label] = Patch(label=text, **looks[label])
                 ticks[y + height / 2] = "truth" if low else name
     order = [handles[label] for label in [*classes, unlike] if label in handles]
-    _legend(ax, order, [handle.get_label() for handle in order])
+    _legend(ax, order, [handle.get_label() for handle in order], columns)
     ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
     ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}", ylabel="recording")
     ax.tick_params(axis="y", length=0, labelsize=FONT)
@@ -726,12 +731,12 @@ def _by_class(labels, n, name, owners="sets"):
     return order, classes[[*natural]].tolist(), limits
 
 
-def _width_of_legend(names):
-    """Inches of its columns beyond the first."""
-    return LEGEND_COLUMN * ((len(names) - 1) // LEGEND_ROWS)
+def _legend_columns(names, height):
+    """In how many columns the names fit beside axes of so many inches."""
+    return -(-len(names) // min(MOST_ROWS, int(height / LEGEND_ROW)))
 
 
-def _legend(ax, handles, names):
+def _legend(ax, handles, names, columns):
     """The legend right of the axes."""
     return ax.legend(
         handles,
@@ -740,7 +745,7 @@ def _legend(ax, handles, names):
         bbox_to_anchor=(1, 1),
         fontsize=FONT,
         frameon=False,
-        ncols=-(-len(names) // LEGEND_ROWS),
+        ncols=columns,
     )
 
 

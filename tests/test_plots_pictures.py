@@ -443,7 +443,7 @@ def test_legends_of_many_classes_leave_the_picture_its_width():
         ax.figure.draw_without_rendering()
         assert ax.get_window_extent().width / ax.figure.dpi > 4
         legend = ax.get_legend().get_window_extent()
-        assert legend.x1 < ax.figure.bbox.x1
+        assert legend.x1 < ax.figure.bbox.x1 and legend.y0 > 0
 
 
 WRONG = [
