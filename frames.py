@@ -167,11 +167,15 @@ def read_frames(
         return _stacked(path, frames, files)
     if path.suffix.lower() in ARRAYS.keys() | TABLES:
         frames = _frames_of_array(path, key, columns, frame_axis, choose, prepare)
-    elif path.suffix.lower() in IMAGES:
-        frames = choose(map(prepare, _image_frames(path)))
-    else:
-        frames = choose(map(prepare, _video_frames(path, grey)))
-    return _stacked(path, frames)
+        return _stacked(path, frames)
+    is_image = path.suffix.lower() in IMAGES
+    decode = functools.partial(_video_frames, path, grey)
+    if is_image:
+        decode = functools.partial(_image_frames, path)
+    if evenly is None:
+        return _stacked(path, choose(map(prepare, decode())))
+    n_frames = len(_image_shapes(path)) if is_image else _video_shape(path)[0]
+    return _stacked(path, [*map(prepare, _evenly(decode, n_frames or 0, choose))])
 
 
 def read_shape(
@@ -321,11 +325,31 @@ def pick(items, every=1, at_most=None, evenly=None):
     ]
 
 
+def _evenly(decode, n_frames, choose):
+    """The frames of decode() that are chosen of all, in a list; no others are held.
+
+    n_frames: how many a header announces. If there are others, they are decoded again.
+    """
+    places = choose(range(n_frames))
+    kept = dict.fromkeys(places)
+    count = 0
+    for i, frame in enumerate(decode()):
+        count += 1
+        if i in kept:
+            kept[i] = frame
+    if count != n_frames:
+        return _evenly(decode, count, choose)
+    return [kept[i] for i in places]
+
+
 def _stacked(path, frames, files=None):
     """The frames, of these files or all of one, as an array."""
     if not frames:
         raise ValueError(f"{path}: holds no frame")
     _check_one_size(path, [frame.shape for frame in frames], files)
+    kinds = [*dict.fromkeys(str(frame.dtype) for frame in frames)]
+    if len(kinds) > 1:
+        raise ValueError(f"{path}: frames must have one type, got {', '.join(kinds)}")
     return np.stack(frames)
 
 

@@ -13,6 +13,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
+from grassmann_sc import frames as library
 from grassmann_sc.frames import contents, pick, read_frames, read_shape
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (12, 16, 24), np.uint8)
@@ -391,6 +392,34 @@ def test_frames_of_grey_and_colour_are_told_from_frames_of_other_sizes(tmp_path)
     with pytest.raises(ValueError, match="must have one size.*; grey=True would read"):
         read_frames(tmp_path / "a", grey=False)
     assert read_frames(tmp_path / "a").shape == (3, *FRAMES.shape[1:])
+
+
+def test_images_of_several_depths_are_refused(tmp_path):
+    folder(tmp_path / "a", [FRAMES[0], FRAMES[1].astype(np.uint16)])
+    with pytest.raises(
+        ValueError, match="frames must have one type, got uint8, uint16"
+    ):
+        read_frames(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.mp4", "a.mkv"])
+def test_frames_at_even_steps_are_held_alone(tmp_path, monkeypatch, name):
+    """A .mkv file does not announce how many there are."""
+    path = (stack if name == "a.tif" else video)(tmp_path / name, SMOOTH)
+    assert (read_shape(path)[0] is None) == (name == "a.mkv")
+    whole = read_frames(path)
+    held = []
+    prepare = library.prepared
+    monkeypatch.setattr(
+        library,
+        "prepared",
+        lambda frame, **how: held.append(1) or prepare(frame, **how),
+    )
+    for n in (1, 4, 2 * len(whole)):
+        held.clear()
+        frames = read_frames(path, evenly=n)
+        assert np.array_equal(frames, np.array(pick(whole, evenly=n)))
+        assert len(held) == n
 
 
 SOUND = {
