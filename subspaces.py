@@ -210,11 +210,15 @@ def weights_of(s, alpha):
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
 
 
-def weighted_grams(U, weights):
+def weighted_grams(U, weights, total=False):
     """Gram matrices (m, n, n) of sum_k weights[., i, k] u_k u_k^T, from one product.
 
     U (n, d, r): checked orthonormal columns u_k, or zero ones; weights (m, n, r).
+    total: the sum of the matrices alone, (1, n, n).
     """
+    most = 1 + np.flatnonzero(weights.any(axis=(0, 1))).max(initial=0)
+    U = U[:, :, :most]
+    weights = weights[:, :, :most]
     used, _ = core.columns_in_use(U)
     weights = weights[:, slice(None) if used is None else used].astype(U.dtype)
     weights = weights.reshape(len(weights), -1)
@@ -222,15 +226,16 @@ def weighted_grams(U, weights):
     def add(product, rows, columns, top, left, K):
         _sum_weighted_squares(product, rows, columns, weights, top, left, K)
 
-    return core.bases_gram(U, add=add, leading=(len(weights),))
+    return core.bases_gram(U, add=add, leading=(1 if total else len(weights),))
 
 
 @core.jit
 def _sum_weighted_squares(product, rows, columns, weights, top, left, K):
-    """As the core's sum_squares, with weights (m, all rows) in K (m, n, N)."""
+    """As the core's sum_squares, with weights (m, all rows) in K (m, n, N), or (1, n, N)."""
     sums = np.empty(product.shape[1], product.dtype)
     for i in range(len(rows) - 1):
-        for m in range(len(K)):
+        for m in range(len(weights)):
+            k = min(m, len(K) - 1)
             sums[:] = 0
             for a in range(rows[i], rows[i + 1]):
                 row = product[a - rows[0]]
@@ -240,7 +245,9 @@ def _sum_weighted_squares(product, rows, columns, weights, top, left, K):
                 total = 0.0
                 for c in range(columns[j], columns[j + 1]):
                     total += weights[m, c] * sums[c - columns[0]]
-                K[m, top + i, left + j] = total
+                if k < m:
+                    total += K[k, top + i, left + j]
+                K[k, top + i, left + j] = total
 
 
 def from_video(

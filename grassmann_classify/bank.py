@@ -205,10 +205,11 @@ class Bank(Rows):
         self.absent = {}
         self.made = {}
 
-    def grams_of(self, candidates):
+    def grams_of(self, candidates, total=False):
         """Yield (candidate, K (n, n)) of some that were ranked, maybe by other sets.
 
-        Those of one recipe come one after another: its directions are made once.
+        Those of one recipe come one after another: its directions are made once. total:
+        of several, whose matrices are not kept, there may be the sum alone.
         """
         n = len(self.collection.X)
         order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
@@ -218,8 +219,9 @@ class Bank(Rows):
                 yield from ((candidate, self.grams[candidate]) for candidate in some)
                 continue
             linear = [candidate for candidate in some if candidate.kernel is None]
-            for part in in_parts(linear, n):
-                yield from zip(part, _weighted_grams(*self.directions(name), part))
+            for part in [linear] * bool(linear) if total else in_parts(linear, n):
+                grams = _weighted_grams(*self.directions(name), part, total)
+                yield from zip(part, grams)
             for candidate in some:
                 if candidate.kernel is not None:
                     yield candidate, gram_of(candidate, self.points(candidate))
@@ -296,10 +298,10 @@ class Bank(Rows):
         return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
 
 
-def _weighted_grams(U, s, candidates):
-    """K (m, n, n) of linear candidates of one recipe, from its directions."""
+def _weighted_grams(U, s, candidates, total=False):
+    """K (m, n, n) of linear candidates of one recipe, or their sum, from its directions."""
     weights = np.array([weights_of(s, candidate) for candidate in candidates])
-    return subspaces.weighted_grams(U, weights)
+    return subspaces.weighted_grams(U, weights, total)
 
 
 def in_parts(candidates, n, each=1):

@@ -329,7 +329,7 @@ def first_look(bank, pairs, settings, end=math.inf):
     classes, index = np.unique(label[some], return_inverse=True)
     parts = (np.searchsorted(some, part) for part in (train, test))
     split = Split(look, index, *parts, settings, [], [], None, end)
-    split.shared[True] = None, mean_of(look.grams.values()), {}
+    split.shared[True] = None, mean_of(look.grams.values(), len(look.grams)), {}
     progress = Progress({}, train, test)
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")

@@ -270,14 +270,12 @@ class InnerProduct:
         ]
 
 
-def mean_of(grams):
-    """The mean of matrices, in float64."""
-    total = 0
-    number = 0
+def mean_of(grams, number):
+    """The mean, in float64, of so many matrices, some of which may be summed already."""
+    grams = iter(grams)
+    total = next(grams).astype(np.float64)
     for K in grams:
-        total = total + K
-        number += 1
-    total = total.astype(np.float64)
+        total += K
     total /= number
     return total
 

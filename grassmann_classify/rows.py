@@ -347,8 +347,8 @@ class Split:
             grams = self.bank.grams
             some = [c for c in self.ranking.summed(linear) if c in grams]
             inner = InnerProduct.of(some, self.bank, self.ranking)
-            grams = self.bank.grams_of(some)
-            self.shared[linear] = inner, mean_of(K for _, K in grams), {}
+            grams = (K for _, K in self.bank.grams_of(some, total=True))
+            self.shared[linear] = inner, mean_of(grams, len(some)), {}
         return self.shared[linear]
 
 

@@ -85,7 +85,7 @@ def test_the_sum_of_points_is_the_mean_of_matrices():
     assert {c.kernel is None for c in some} == {True, False}
     inner = InnerProduct(some, bank.recipes, [1.0] * len(some))
     points = inner.points(bank.collection)
-    K = mean_of([made[candidate] for candidate in some])
+    K = mean_of([made[candidate] for candidate in some], len(some))
     np.testing.assert_allclose(inner.gram(points), K, atol=2e-6)
     np.testing.assert_allclose(inner.gram(points, points), K, atol=2e-6)
     assert [share for _, share in inner.words] == [100.0] * len(some)
@@ -226,7 +226,8 @@ def test_labels_of_sets_that_are_not_learned_change_nothing():
         )
     names = [name for name in ROWS if not name.endswith(LEARNED)]
     assert chosen[0] == chosen[1] and len(chosen[0]) == len(names)
-    K = mean_of(bank_of().grams.values() or candidates_of(bank_of()).values())
+    grams = bank_of().grams or candidates_of(bank_of())
+    K = mean_of(grams.values(), len(grams))
     for shrinkage in SHRINKAGE:
         fit = PARTS[0][:16]
         validate = PARTS[0][16:]
@@ -275,7 +276,7 @@ def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkey
             split.ranking.accuracy[candidate] = 1.0
         _, K, _ = split.summed(linear=False)
         grams = [gram for _, gram in bank.grams_of(bank.grams)]
-        np.testing.assert_allclose(K, mean_of(grams), atol=2e-6)
+        np.testing.assert_allclose(K, mean_of(grams, len(grams)), atol=2e-6)
     assert answers[0] == answers[1] and len(answers[0]) == 2
 
 
@@ -571,7 +572,8 @@ def test_everything_is_chosen_on_few_sets_evenly_of_all_classes(monkeypatch):
 
 
 def test_what_was_whitened_serves_the_same_sets_and_shrinkage_alone():
-    K = mean_of(candidates_of(bank_of()).values())
+    grams = candidates_of(bank_of())
+    K = mean_of(grams.values(), len(grams))
     made = {}
     validate = np.arange(24, 36)
     for fit in (np.arange(24), np.arange(12), np.arange(24)):

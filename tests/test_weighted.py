@@ -80,9 +80,13 @@ def test_inner_products_by_tiles_and_pieces_of_ragged_ranks():
     U = bases(rng, 150, 300, 24)  # in tiles of other columns than rows
     U[::3, :, 5:] = 0
     w = rng.random((3, 150, 24))
-    for K, of in zip(subspaces.weighted_grams(U, w), w):
+    w[:, :, 20:] = 0
+    grams = subspaces.weighted_grams(U, w)
+    for K, of in zip(grams, w):
         expected = gs.bases_gram(U * np.sqrt(of)[:, None])
         assert error(K, expected) < TIGHT * np.abs(expected).max()
+    (total,) = subspaces.weighted_grams(U, w, total=True)
+    assert error(total, grams.sum(axis=0)) < TIGHT * np.abs(total).max()
 
 
 @laws
