@@ -375,7 +375,10 @@ class _Sets:
 
 
 def kernel_bases(
-    sets: shared.Sets, kernel: shared.AnyKernel, p: int | None = None
+    sets: shared.Sets,
+    kernel: shared.AnyKernel,
+    p: int | None = None,
+    rank: str = "raise",
 ) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
@@ -383,10 +386,11 @@ def kernel_bases(
 
     p: None for the largest that all sets have; those of a smaller p are the leading
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
-    paper's Eq. 27 and 28), solved in float64. ValueError if a set's rank is below p:
-    its name, the rank and the tolerance are given, or if coefficients are beyond the
-    type of the sets, which is theirs too. A warning if eigenvalues p and p + 1 of a set
-    tie, p being given, or its rank.
+    paper's Eq. 27 and 28), solved in float64. rank: "raise" a ValueError if a set's rank
+    is below p: its name, the rank and the tolerance are given; or "fewer": such a set
+    has as many columns as its rank. ValueError if coefficients are beyond the type of
+    the sets, which is theirs too. A warning if eigenvalues p and p + 1 of a set tie, p
+    being given, or its rank.
 
     >>> from grassmann_sc import kernels
     >>> A, = kernels.kernel_bases([[[3.0, 4.0]]], kernels.linear(), p=1)  # one set of one frame
@@ -396,7 +400,8 @@ def kernel_bases(
     shared.warn_of_bases(sets)
     sets = _Sets(sets, "sets")
     kernel = kernel_named(kernel, sets.frames)
-    bases, tied = _bases_of_sets(sets, kernel, p)
+    core.check_choice(rank, "rank", "raise", "fewer")
+    bases, tied = _bases_of_sets(sets, kernel, p, rank)
     core.warn_ties(tied, "kernel_bases: subspace")
     return bases if sets.dtype == np.float64 else _in_single(bases, kernel)
 
@@ -413,14 +418,14 @@ def _in_single(bases, kernel):
     return [A.astype(np.float32) for A in bases]
 
 
-def _bases_of_sets(sets, kernel, p):
+def _bases_of_sets(sets, kernel, p, rank="raise"):
     """The coefficients of checked sets, and the number of sets with a tie."""
     if p is not None:
         p = core.check_integer(p, "p", 1)
 
     def solve(block):
         return [
-            _coefficients_of_set(kernel, sets, i, p)
+            _coefficients_of_set(kernel, sets, i, p, rank == "fewer")
             for i in range(block.start, block.stop)
         ]
 
@@ -433,10 +438,10 @@ def _bases_of_sets(sets, kernel, p):
     return [A[:, :p] for A, _ in pairs], sum(tie for _, tie in pairs)
 
 
-def _coefficients_of_set(kernel, sets, i, p):
+def _coefficients_of_set(kernel, sets, i, p, fewer):
     """Coefficients (n_i, p) of set i, and whether eigenvalues p and p + 1 tie.
 
-    p = None is the set's rank.
+    p = None is the set's rank; fewer: at most its rank.
     """
     name = f"{sets.name}[{i}]"
     if isinstance(kernel, _Kernel):
@@ -460,7 +465,8 @@ def _coefficients_of_set(kernel, sets, i, p):
             f"eigenvalue {values[0]:.2g}"
         )
     rank = int((values > tol * values[-1]).sum()) if values[-1] > 0 else 0
-    p = max(1, rank) if p is None else p
+    if p is None or fewer:
+        p = max(1, min(rank, p or rank))
     if rank < p:
         raise ValueError(
             f"{name} must hold p = {p} frames that are independent in feature space: "

@@ -164,14 +164,17 @@ class Rows:
 
     def points(self, candidate):
         """What a candidate compares: weighted bases (n, d, r); with a kernel, (rows of
-        the sets, coefficients of their bases).
+        the sets, coefficients of their bases). A set of fewer than p directions has its
+        own.
         """
         if candidate.kernel is None:
             U, s = (A[..., : candidate.p] for A in self.directions(candidate.recipe))
             return U * np.sqrt(weights_of(s, candidate))[:, None].astype(U.dtype)
+        p = candidate.p
         rows = [few_frames(rows) for rows in self.sets(candidate.recipe)]
-        bases = kernels.kernel_bases(rows, candidate.kernel, candidate.p)
-        return rows, [A / candidate.p**0.25 for A in bases]
+        bases = kernels.kernel_bases(rows, candidate.kernel, p, rank="fewer")
+        bases = [A / A.shape[1] ** 0.25 for A in bases]
+        return rows, [np.pad(A, ((0, 0), (0, p - A.shape[1]))) for A in bases]
 
 
 def bases_alone(X):

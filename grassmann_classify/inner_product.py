@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
 from grassmann_classify.bank import MANY, MOST_BYTES, Rows, bases_alone, gram_of
 from grassmann_classify.clips import some_sets
-from grassmann_classify.recipes import rank_of
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
@@ -234,17 +233,11 @@ class InnerProduct:
     def gram(self, *parts):
         """K (n, n) of the points of sets, with K(x, x) = 1; or of new ones with them.
 
-        parts: the Rows of sets, or of new sets and of others: (n_new, n). ValueError if a
-        new set has not the directions of a candidate.
+        parts: the Rows of sets, or of new sets and of others: (n_new, n).
         """
         total = 0
         # those of one recipe one after another: its directions are made once
         for candidate in sorted(self.candidates, key=lambda c: str(c.recipe)):
-            if len(parts) > 1 and candidate.kernel is None and candidate.p is not None:
-                if rank_of(parts[0].directions(candidate.recipe)[1]) < candidate.p:
-                    raise ValueError(
-                        f"a set must hold p = {candidate.p} independent frames"
-                    )
             total = total + gram_of(candidate, *(A.points(candidate) for A in parts))
         return total / len(self.candidates)
 

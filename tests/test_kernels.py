@@ -269,6 +269,20 @@ def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(
         assert all(np.array_equal(A, B) for A, B in zip(some, same))
 
 
+def test_sets_of_a_smaller_rank_may_have_fewer_columns():
+    rng = np.random.default_rng(0)
+    sets = [rng.random((5, 4)), rng.random((2, 4)), np.repeat(rng.random((1, 4)), 3, 0)]
+    kernel = kernels.rbf(0.5)
+    found = kernels.kernel_bases(sets, kernel, 3, rank="fewer")
+    for frames, A, p in zip(sets, found, (3, 2, 1)):
+        (alone,) = kernels.kernel_bases([frames], kernel, p)
+        np.testing.assert_array_equal(A, alone)
+    with pytest.raises(ValueError, match=r"sets\[1\] must hold p = 3 frames that are"):
+        kernels.kernel_bases(sets, kernel, 3)
+    with pytest.raises(ValueError, match="rank must be 'raise' or 'fewer', got 'pad'"):
+        kernels.kernel_bases(sets, kernel, 3, rank="pad")
+
+
 def test_bases_beyond_float32_are_refused_and_codes_do_without_them():
     sets = [1e6 * frames for frames in sets_of(0, [5] * 8)]
     single = [frames.astype(np.float32) for frames in sets]
