@@ -362,6 +362,9 @@ def test_a_set_of_fewer_directions_than_p_is_answered_by_its_own(row):
     for alone in (flat, flat[:1]):
         scores = predict(model, [alone]).scores
         np.testing.assert_allclose(scores[0], found.scores[1], atol=1e-6)
+    new = build_new(model, [Clip("new", None, None, [flat])])
+    K = model.reader.inner.gram(model.reader.points(new))
+    np.testing.assert_allclose(K, 1, atol=1e-6)
 
 
 @pytest.mark.parametrize(
