@@ -540,9 +540,12 @@ def _leading_directions(frames, name, p, symbol, options):
         return _orthonormal(U[:, :r]), s[:r], V[:, :r]
     beside = " beside their mean" if options.center or options.unit_variance else ""
     unit = 1 if options.unit_variance else pixels.unit
+    needed = f"{symbol} = {p} independent frames"
+    if options.rank == "fewer":
+        needed = "a frame that is not zero"
     _lack(
         options.rank if r else "raise",
-        f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
+        f"{name} must hold {needed}{beside}: got numerical rank {r} "
         f"(singular values above {abs(tol) / unit:.2g})",
     )
     U = np.hstack([U[:, :r], _other_directions(U[:, :r], p - r)])
