@@ -25,7 +25,9 @@ from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
     clip_names,
+    each_once,
     first_of,
+    plural,
     to_stderr,
     verbose_if,
 )
@@ -154,7 +156,8 @@ def _row_that_answers(rows, failed, is_named, unit):
 def predict(model, sets, *, verbose=False):
     """Answers of a Model for sets of frames; labels have the type given to fit.
 
-    verbose: with progress on stderr.
+    A warning tells of sets without an answer, which names and labels leave out and
+    failed explains. verbose: with progress on stderr.
     """
     check_model(model)
     shared.check_sequence(sets, "sets", "arrays of frames")
@@ -164,7 +167,13 @@ def predict(model, sets, *, verbose=False):
         Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
     ]
     with verbose_if(verbose):
-        return answers_of(model, build_new(model, clips))
+        answers = answers_of(model, build_new(model, clips))
+    if answers.failed:
+        core.warn(
+            f"{len(answers.failed)} of {plural(len(clips), 'set')} without an answer: "
+            f"{first_of(each_once(answers.failed), '; ')}"
+        )
+    return answers
 
 
 def digests_of(collection, recipe):

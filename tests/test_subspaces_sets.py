@@ -434,7 +434,9 @@ def test_fewer_directions_are_those_that_there_are():
     np.testing.assert_allclose(basis, from_image_set(frames, 3), atol=TIGHT)
     assert from_image_set(frames, 2, rank="fewer").shape == (9, 2)
     assert from_image_set(frames, 99, rank="fewer", center=True).shape == (9, 3)
-    with pytest.raises(ValueError, match="hold a frame that is not zero: got numerical"):
+    with pytest.raises(
+        ValueError, match="hold a frame that is not zero: got numerical"
+    ):
         from_image_set(np.zeros((3, 4)), 2, rank="fewer")
     with pytest.raises(
         ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'fewer'"
