@@ -299,7 +299,7 @@ def labelled_stretches(
             f"{content_in_words(path)}"
         )
     texts = [label_column, *filter(None, [group_column])]
-    columns = recipe.columns or say_columns(tables, recipe, texts)
+    columns = say_columns(tables, recipe, texts)
     results = _read_tables(tables, replace(recipe, columns=columns), texts)
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
@@ -433,10 +433,11 @@ def _times(column, cells):
 def say_columns(clips, recipe, texts=()):
     """Say which columns of tables are taken, by the first of these clips that has them.
 
-    Gives their names: all tables have them, in any order; None if no clip is a table.
+    Gives their names, also of columns that the recipe numbers: all tables have them, in
+    any order; the recipe's columns if no clip is such a table.
     """
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
-        (table,) = _read_tables([clip], replace(recipe, columns=None), texts)
+        (table,) = _read_tables([clip], recipe, texts)
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [
@@ -445,7 +446,7 @@ def say_columns(clips, recipe, texts=()):
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
         return table.names
-    return None
+    return recipe.columns
 
 
 def _stretches(clip, table, texts):

@@ -34,10 +34,10 @@ Header = namedtuple("Header", "n_frames size")
 # files, make it usable; header: if that could be read; missing: the package that reads
 # it, in words that are the same for all of its clips
 Failure = namedtuple("Failure", "why avoidable header missing", defaults=[None, None])
-# Of a clip that was read. spectra: [(U (d, r), s (r,)), ...] of its windows, singular
+# Of a clip that was read. spectra: {number: (U (d, r), s (r,))} of its windows, singular
 # directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame and
-# spans: as a Collection has them
-Built = namedtuple("Built", "spectra rows frame spans", defaults=[None])
+# spans: as a Collection has them; lost {number: why} of the other windows
+Built = namedtuple("Built", "spectra rows frame spans lost", defaults=[None, {}])
 
 
 def _results_of(job, clips, what):
@@ -247,7 +247,8 @@ def _build(clip, recipe, keep_rows):
     """
     if recipe.features == READY_MADE:
         bases = [source.columns[:, : recipe.p] for source in clip.sources]
-        return Built([(B, np.ones(B.shape[1])) for B in bases], None, ())
+        spectra = dict(enumerate((B, np.ones(B.shape[1])) for B in bases))
+        return Built(spectra, None, ())
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = np.concatenate([describe(part, recipe) for part in parts])
     rows = resampled(rows, recipe.resample)
@@ -258,11 +259,20 @@ def _build(clip, recipe, keep_rows):
         raise ValueError(f"a window takes {length} frames, got {len(rows)}")
     firsts = range(0, len(rows) - length + 1, recipe.step or length)
     windows = [resampled(rows[i : i + length], recipe.steps) for i in firsts]
-    spectra = [_spectrum(rows, recipe) for rows in windows]
-    kept = [kept_rows(rows, recipe) for rows in windows] if keep_rows else None
+    spectra = {}
+    lost = {}
+    for k, some in enumerate(windows):
+        try:
+            spectra[k] = _spectrum(some, recipe)
+        except ValueError as error:  # as where a sensor was off
+            lost[k] = str(error)
+    if not spectra:
+        raise ValueError(lost[0])
+    kept = [kept_rows(windows[k], recipe) for k in spectra] if keep_rows else None
     edges = _edges(clip, parts, len(rows), recipe)
-    spans = [(edges[i], edges[i + length]) for i in firsts]
-    return Built(spectra, kept, parts[0].shape[1:] if recipe.is_raw else (), spans)
+    spans = [(edges[firsts[k]], edges[firsts[k] + length]) for k in spectra]
+    frame = parts[0].shape[1:] if recipe.is_raw else ()
+    return Built(spectra, kept, frame, spans, lost)
 
 
 def _edges(clip, parts, n_rows, recipe):
@@ -337,6 +347,14 @@ def build_all(clips, recipe, strict=False, most_rows=np.inf, shape=None, headers
     unusable = check_usable(results, strict)
     clips = [clip for clip in clips if clip.name not in unusable]
     made = [results[clip.name] for clip in clips]
+    lost = {
+        f"{clip.name}#{k}": f"{clip.name}#{k}: {why}"
+        for clip, parts in zip(clips, made)
+        for k, why in parts.lost.items()
+    }
+    if strict and lost:
+        raise ValueError(next(iter(lost.values())))
+    unusable |= lost
     if sum(sizes) >= most_rows:
         made = [parts._replace(rows=None) for parts in made]
     return _collect(clips, made, recipe, unusable)
@@ -350,8 +368,8 @@ def _misfits(results, shape):
     """
     shapes = {
         name: (
-            len(made.spectra[0][0]),
-            min(np.count_nonzero(s) for _, s in made.spectra),
+            len(next(iter(made.spectra.values()))[0]),
+            min(np.count_nonzero(s) for _, s in made.spectra.values()),
         )
         for name, made in results.items()
         if isinstance(made, Built)
@@ -376,15 +394,16 @@ def _misfits(results, shape):
 
 def _collect(clips, made, recipe, unusable):
     """The Collection of Clips and of what was Built of each."""
-    spectra = padded([pair for parts in made for pair in parts.spectra])
+    spectra = padded([pair for parts in made for pair in parts.spectra.values()])
     U, s = spectra
     sets = None
     if all(parts.rows for parts in made):
         sets = [rows for parts in made for rows in parts.rows]
     counts = [len(parts.spectra) for parts in made]
     names = []
-    for clip, k in zip(clips, counts):
-        names += [f"{clip.name}#{i}" for i in range(k)] if k > 1 else [clip.name]
+    for clip, parts in zip(clips, made):
+        several = len(parts.spectra) > 1
+        names += [f"{clip.name}#{k}" * several or clip.name for k in parts.spectra]
     number = np.repeat(np.arange(len(clips)), counts)
     label = np.array([clip.label for clip in clips])[number]
     group = None

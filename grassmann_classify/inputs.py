@@ -70,7 +70,7 @@ def labelled_clips(recipe, settings, paths):
         parts = parts_of_file(paths.splits, [clip.name for clip in clips])
     _say_alike({clip.label for clip in clips})
     clips = with_bases(clips, recipe.key)
-    if columns is None and recipe.axes is None:
+    if not settings.label_column and recipe.axes is None:
         columns = say_columns(clips, recipe)
     if len(clips) > MANY and not recipe.single:
         to_stderr(f"more than {MANY} clips: in single precision, for half the memory")

@@ -260,10 +260,13 @@ def more(model, collection, clips):
         part = "added" if collection.group is None else "first"
         core.warn(f"groups are passed over: the {part} sets have none")
     names, owners = _names_apart(model, collection, new)
+    both = [model.labels, labels[new]]
+    if kinds == {"i"}:  # of signed and unsigned integers NumPy makes fractions
+        both = [array.tolist() for array in both]
     return replace(
         model,
         points=model.reader.joined(model.points, points),
-        labels=np.concatenate([model.labels, labels[new]]),
+        labels=np.concatenate(both),
         names=[*model.names, *names],
         clips=[*model.clips, *owners],
         digests=model.digests and [*model.digests, *(digests[i] for i in new)],

@@ -313,29 +313,33 @@ def in_cells(record):
 
 def answers_of(model, collection):
     """Answers of a Model for the sets of a Collection."""
-    todo = [collection]
-    answers = {}
+    names = collection.names
+    todo = [range(len(names))]
+    answers = {}  # by the index of a set: two clips may have one name
     failed = {}
     while todo:
-        sets = todo.pop(0)
+        some = todo.pop(0)
+        sets = collection
+        if len(some) < len(names):
+            sets = some_sets(collection, [*some])
         try:
-            answers |= dict(zip(sets.names, _each_answered(model, sets)))
+            answers |= dict(zip(some, _each_answered(model, sets)))
         except ValueError as error:
-            if len(sets.names) == 1:
-                failed[sets.names[0]] = printable(error)
+            if len(some) == 1:
+                name = names[some[0]]
+                failed[name] = f"{name}: {printable(error)}"
             else:  # those that fail together are tried in halves
-                halves = np.array_split(np.arange(len(sets.names)), 2)
-                todo = [*(some_sets(sets, half) for half in halves), *todo]
+                half = len(some) // 2
+                todo = [some[:half], some[half:], *todo]
     class_index = np.array([index for index, *_ in answers.values()], int)
     scores = np.array([row for _, row, _ in answers.values()])
     scores = scores.reshape(-1, len(model.classes))
     others = np.array(scores, float)
     others[np.arange(len(others)), class_index] = -np.inf
     second = others.argmax(axis=1)
-    places = [i for i, name in enumerate(collection.names) if name in answers]
-    answered = some_sets(collection, places)
+    answered = some_sets(collection, [*answers])
     result = Answers(
-        [*answers],
+        answered.names,
         model.classes[class_index],
         scores,
         model.classes,

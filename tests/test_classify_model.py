@@ -295,7 +295,7 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
         recipe=Recipe(2, fewer=True),
     )
     found = predict(model, [videos[0], videos[1][:2], *videos[2:]])
-    assert found.failed == {"set 1": "a video needs three frames or more"}
+    assert found.failed == {"set 1": "set 1: a video needs three frames or more"}
     assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
     unusable = build_new(
         model,
@@ -348,6 +348,27 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
     assert "has frames of 6 x 4 and the model has 4 x 6" in found.failed["set 1"]
     assert "has frames of 5 x 6 and the model has 4 x 6" in found.failed["set 2"]
     assert "must hold p = 3 independent frames" in found.failed["set 3"]
+
+
+def test_integers_stay_integers_as_labels_of_added_sets():
+    sets, labels = image_sets()
+    number = np.unique(labels, return_inverse=True)[1]
+    model = fit(sets[:-2], number[:-2].astype(np.uint64), settings=settings_of("gsc"))
+    grown = add(model, sets[-2:], number[-2:].tolist())
+    assert grown.labels.dtype.kind == "i" and grown.labels.tolist() == number.tolist()
+
+
+def test_sets_of_one_name_have_an_answer_each():
+    sets, labels = image_sets()
+    model = fit(sets, labels, settings=settings_of("gsc"))
+    clips = [Clip("a", None, None, [rows]) for rows in sets[:4]]
+    found = answers_of(model, build_new(model, clips[:1])._replace(names=["a"]))
+    assert found.names == ["a"]
+    made = build_new(
+        model, [clip._replace(name=f"{k}") for k, clip in enumerate(clips)]
+    )
+    found = answers_of(model, made._replace(names=["a"] * 4))
+    assert found.names == ["a"] * 4 and found.labels.tolist() == labels[:4].tolist()
 
 
 @pytest.mark.parametrize("row", ["gsc", "kgsc"])

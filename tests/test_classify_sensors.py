@@ -238,6 +238,35 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     assert "1 row with a missing number, 4 rows in no window" in capsys.readouterr().err
 
 
+def test_a_window_in_which_a_sensor_is_off_costs_no_other(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 3))
+    rows[20:40] = 0
+    clip = Clip("day", "sit", None, [rows])
+    made = build_all([clip], Recipe(2, window=10, fewer=True))
+    assert made.names == ["day#0", "day#1", "day#4", "day#5"]
+    assert made.spans.tolist() == [[0, 10], [10, 20], [40, 50], [50, 60]]
+    why = "frames must hold a frame that is not zero: got numerical rank 0"
+    assert [*made.unusable] == ["day#2", "day#3"]
+    assert all(
+        words.startswith(f"{name}: {why}") for name, words in made.unusable.items()
+    )
+    with pytest.raises(ValueError, match=f"day#2: {why}"):
+        build_all([clip], Recipe(2, window=10, fewer=True), strict=True)
+    with pytest.raises(ValueError, match=f"no clip could be read: day: {why}"):
+        build_all(
+            [Clip("day", "sit", None, [0 * rows])], Recipe(2, window=10, fewer=True)
+        )
+
+
+def test_columns_by_number_are_kept_by_their_names(here, capsys):
+    write_table(here / "first.csv", [["sit", 1, 2, 3]] * 30, "act,ax,ay,az")
+    recipe = Recipe(2, window=10, columns=("2-4",))
+    clips, columns = labelled_stretches(here / "first.csv", recipe, "act")
+    assert columns == ["ax", "ay", "az"]
+    assert "columns of first.csv: ax, ay, az" in capsys.readouterr().err
+
+
 def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
     for k in range(2):
         write_day(here / "days" / f"p{k}" / "day.csv", seed=k)
