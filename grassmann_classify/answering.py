@@ -258,7 +258,9 @@ def timeline_of(report, model, new, answers, settings):
     rows = []
     for name, *span, label, share, agree in stretches:
         probability, agree = (f"{100 * value:.0f} %" for value in (share, agree))
-        span = [f"{time:.10g}" for time in span]
+        span = [
+            f"{round(time, 3):.15g}" for time in span
+        ]  # a clock may count from 1970
         rows.append([name, label, *span, "" if label == UNLIKE else probability, agree])
     columns = ["recording", "answer", f"from ({unit})", "to", answers.measure]
     table = Table([*columns, "windows that agree"], rows, numbers=4)

@@ -67,6 +67,7 @@ def load_npz(path, key=None, axes=None):
     label = files.labels_to_keep(arrays[name], n, "sets")
     label = np.char.decode(label) if label.dtype.kind == "S" else label
     clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
+    say_alone(clips, "have none")
     pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
     parts = [

@@ -27,10 +27,10 @@ Copy = namedtuple("Copy", "i j why")
 def copies_of(collection):
     """The Copies among the sets of a Collection, but for sets of one clip.
 
-    Sets are copies if they share half of the rows of the shorter one, repeated rows
-    counted once, or are equal, as the recipe leaves them (centred rows of different sets
-    are not the same); or if the rows are images that are much alike in small; without
-    rows, if their subspaces are equal.
+    Sets are copies if they share half as many different rows as the shorter one has
+    rows, or are equal, as the recipe leaves them (centred rows of different sets are not
+    the same); or if the rows are images that are much alike in small; without rows, if
+    their subspaces are equal.
     """
     sets = collection.sets
     clip = collection.clip

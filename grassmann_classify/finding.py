@@ -148,8 +148,10 @@ def _windows_of(images, label, recipe, group_by):
         )
     window = recipe.window
     clips = []
-    for group, part in groupby(images, lambda image: group_of(image, None, group_by)):
-        part = frames.pick(part, recipe.every)
+    groups = [group_of(image, None, group_by) for image in images]
+    order = sorted(range(len(images)), key=lambda i: groups[i] or "")
+    for group, part in groupby(order, groups.__getitem__):
+        part = frames.pick([images[i] for i in part], recipe.every)
         if len(part) % window:
             last = plural(len(part) % window, "image")
             whose = "" if group is None else f", {printable(group)}"

@@ -170,9 +170,13 @@ def median_border(truth, stretches, spans):
     That of a border is how far it is from the nearest between the same two answers; from
     the nearest of any answers if there is none of these; the whole length of the
     recording's answers if it has no border. Stretches that follow each other have a
-    border where the second begins, if at most the longest of the spans lies between.
+    border where the second begins, if at most the longest of the spans lies between, or
+    what lies between the starts of most.
     """
+    steps = np.diff(spans[:, 0])
     gap = np.ptp(spans, axis=1).max()
+    if (steps > 0).any():
+        gap = max(gap, np.median(steps[steps > 0]))
     true, answered = (
         [
             (behind.recording, behind.start, (before.answer, behind.answer))

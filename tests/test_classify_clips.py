@@ -1029,6 +1029,8 @@ def test_windows_of_images_hold_those_of_one_group(tmp_path, capsys):
     for clip in clips:
         assert {path.name[:2] for path in clip.sources} == {clip.group}
     assert "left out: the last 2 images of a/, p0" in capsys.readouterr().err
+    clips = find_clips(tmp_path, r"(\d)\.", Recipe(window=2))  # last digits: apart
+    assert [clip.group for clip in clips] == ["0", "1"] * 2
     first, *_ = clips = find_clips(tmp_path, r"p\d", Recipe(window=3, every=2))
     assert [path.name for path in first.sources] == [f"p0_0{k}.png" for k in (0, 2, 4)]
     built = build_all(clips, Recipe(1, window=3, every=2, rate=2))

@@ -115,6 +115,14 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
             main(["compare", "wrong.npz", *quick])
 
 
+def test_groups_of_a_file_that_some_sets_lack_are_told(here, capsys):
+    X = np.random.default_rng(0).random((6, 8, 3))
+    np.savez("X.npz", X=X, y=[*"ababab"], group=[*"ppqq", "", ""])
+    load_npz(here / "X.npz")
+    err = capsys.readouterr().err
+    assert "groups are passed over: 2 of 6 clips have none" in err
+
+
 def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases[:14], y=label[:14])

@@ -332,6 +332,8 @@ def test_a_border_lies_where_the_second_begins_within_the_longest_window():
     answers = of((0, 10, "a"), (11, 20, "b"))
     assert median_border(truth, answers, np.array([[0, 2.0]])) == (1, 1)
     assert median_border(truth, answers, np.array([[0, 1.9]])) == (None, 0)
+    # windows begin further apart than they are long
+    assert median_border(truth, answers, np.array([[0, 1], [2, 3], [4, 5]])) == (1, 1)
     other = [s._replace(recording="q") for s in of((12, 20, "b"))]
     assert median_border(truth[:1] + other, answers, np.array([[0, 9.0]])) == (None, 0)
 
