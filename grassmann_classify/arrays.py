@@ -323,12 +323,16 @@ def labelled_stretches(
         left_out[f"without {label_column}"] += np.sum(~labelled)
         left_out["with a missing number"] += np.sum(labelled & _gaps(table))
         n_rows += len(labels)
+    labels = {clip.label for clip in clips}
     clips = _long_enough(clips, recipe, left_out)
     to_stderr(
         f"{plural(len(tables) - len(errors), 'recording')} of {plural(n_rows, 'row')}: "
         f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
         f"{_in_words(left_out)}"
     )
+    lost = sorted(labels - {clip.label for clip in clips})
+    if lost:
+        to_stderr(f"no window lies in a stretch of {first_of(lost, ', ')}: left out")
     say_alone(clips, f"have no {group_column or 'group'}")
     return clips, columns
 
@@ -369,7 +373,14 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):
         to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
-    return others + long or stretches
+    answered = {clip.recording for clip in long} | {clip.name for clip in others}
+    why = f"no stretch holds a window of {plural(recipe.window, 'row')}"
+    others += [
+        clip._replace(sources=[ValueError(f"{clip.name}: {why}")])
+        for clip in tables
+        if clip.name not in answered
+    ]
+    return others + long
 
 
 def _read_tables(tables, recipe, texts=()):
@@ -463,7 +474,8 @@ def _stretches(clip, table, texts):
     stretches = []
     for start, stop in zip(starts, [*starts[1:], len(gaps)]):
         truth = [text[start:stop] for text in table.texts[:1]]
-        groups = [text[start] or None for text in table.texts[1:]]
+        groups = [text[start] for text in table.texts[1:]]
+        groups = [None if is_unnamed(group) else group for group in groups]
         part = clip._replace(
             name=f"{clip.name}@{start}",
             sources=[table.numbers[start:stop]],

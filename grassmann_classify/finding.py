@@ -14,7 +14,13 @@ from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
 from grassmann_classify.splits import read_parts, read_rows
-from grassmann_classify.words import first_of, plural, printable, to_stderr
+from grassmann_classify.words import (
+    first_of,
+    is_unnamed,
+    plural,
+    printable,
+    to_stderr,
+)
 from grassmann_sc import frames
 
 NOTHING = frames.Contents([], [], [])
@@ -258,9 +264,10 @@ def find_labelled(folder, path):
     cells_of, parts = read_parts(path, header, rows, columns, clips, name_of, how)
     labelled = []
     for name, cells in cells_of.items():
-        if cells["label"]:
+        if not is_unnamed(cells["label"]):
             label = printable(cells["label"], but="")
-            group = cells.get("group") or None
+            group = cells.get("group", "")
+            group = None if is_unnamed(group) else group
             labelled.append(clips[name]._replace(label=label, group=group))
     if len(labelled) < len(clips):
         to_stderr(

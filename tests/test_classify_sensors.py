@@ -233,6 +233,8 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     err = capsys.readouterr().err
     assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
     assert "1 row with a missing number, 15 rows in no window" in err
+    labelled_stretches(here, Recipe(1, window=20), "activity")
+    assert "no window lies in a stretch of sit: left out" in capsys.readouterr().err
     labelled_stretches(here, Recipe(1, window=10, resample=22), "activity")
     # of the 12, 17, 25 and 7 rows of stretches one part in eleven is in no window
     assert "1 row with a missing number, 4 rows in no window" in capsys.readouterr().err
