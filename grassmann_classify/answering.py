@@ -79,10 +79,10 @@ def add(recipe, settings, paths, out):
     before = len(model.labels)
     model = more(model, collection._replace(label=label), clips)
     say_failed(collection)
+    save_model(paths.save, model)
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell_who_answers(model, settings.coverage)
-    save_model(paths.save, model)
 
 
 def check_save(path):
@@ -171,10 +171,6 @@ def answer(settings, paths, out, model, new):
         words += words_of(table, "clip", [row for row in table.rows if row[3]])
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
-    if paths.json:
-        words = [*map(json.dumps, records)]
-    for text in words:
-        tell(text)
     if paths.pictures:
         unlike = [row[1] == UNLIKE for row in table.rows]
         draw_answers(report, model, new, collection, answers, unlike)
@@ -186,6 +182,10 @@ def answer(settings, paths, out, model, new):
     report.table(Table([*table.columns[:-1], "because"], rows))
     report.table(unusable(answers.failed, len(new)))
     report.save()
+    if paths.json:
+        words = [*map(json.dumps, records)]
+    for text in words:  # once all is saved: who reads it may end before
+        tell(text)
     say_failed(collection._replace(unusable=answers.failed))
 
 
