@@ -991,19 +991,23 @@ class Lift:
             )
         Z = _landmarks(kernel, sets, n, core.check_rng(self.rng))
         K = shared.kernel_values(kernel, Z, Z).astype(np.float64)
-        scale = K.diagonal().max()
-        if not scale > 0:
+        self.all_ = len(Z) == sets.total
+        some = K.diagonal() > 0
+        if not some.any():
             raise ValueError(
                 f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
-                f"{scale:.2g}"
+                f"{K.diagonal().max():.2g}"
             )
-        factor, order, rank, _ = scipy.linalg.lapack.dpstrf(
-            (K + K.T) / 2, tol=len(Z) * np.finfo(float).eps * scale, lower=1
-        )
-        self.landmarks_ = Z[order[:rank] - 1]
-        self.factor_ = np.tril(factor[:rank, :rank])
+        K = (K + K.T)[np.ix_(some, some)] / 2
+        norms = np.sqrt(K.diagonal())
+        K /= np.outer(norms, norms)  # else small frames are lost beside large ones
+        np.fill_diagonal(K, 1)  # equal to the last digit: the order is that of frames
+        tol = len(K) * np.finfo(float).eps
+        factor, order, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=tol, lower=1)
+        order = order[:rank] - 1
+        self.landmarks_ = Z[some][order]
+        self.factor_ = np.tril(factor[:rank, :rank]) * norms[order][:, None]
         self.kernel_ = kernel
-        self.all_ = len(Z) == sets.total
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 

@@ -544,6 +544,17 @@ def test_gram_does_not_depend_on_threads(monkeypatch):
     )
 
 
+def test_lift_keeps_small_frames_beside_large_ones():
+    """Films of 0 to 1 and of 0 to 255, whose kernel values differ by 255^6."""
+    X = [
+        np.abs(rows) * scale for rows, scale in zip(sets_of(0, [6] * 8), [1, 255.0] * 4)
+    ]
+    kernel = polynomial(3)
+    lifted = Lift(kernel, 2).fit(X).transform(X)
+    expected = kernel_gram(X, kernel_bases(X, kernel, 2), kernel=kernel)
+    assert error(gs.projection_kernel(lifted), expected) <= LOOSE
+
+
 def test_inputs_of_every_layout_give_the_same():
     frames = np.random.default_rng(0).integers(0, 256, (5, 6, 4, 3)).astype(np.uint8)
     X = [x.reshape(6, 12).astype(float) for x in frames]
