@@ -192,16 +192,15 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
     >>> calibration.suspicion([[0.5, 0.25], [0.1, 0.4], [0.3, 0.6]], ["ape", "bee", "ape"]).tolist()
     [-0.5, -0.75, 0.5]
     """
-    scores, index = _own_scores(left_out, labels)
-    return _behind(scores)[np.arange(len(index)), index]
-
-
-def _own_scores(left_out, labels):
-    """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
-    classes, index = core.check_labels(labels, None)
-    n_classes = core.check_integer(len(classes), "the number of classes of labels", 2)
+    index, n_classes = _classes_of(labels)
     scores = shared.shaped_array(left_out, "left_out", (len(index), n_classes))
-    return scores.astype(np.float64), index
+    return _own_behind(scores.astype(np.float64), index)
+
+
+def _classes_of(labels):
+    """The index of each label's class, and the number of classes, two or more."""
+    classes, index = core.check_labels(labels, None)
+    return index, core.check_integer(len(classes), "the number of classes of labels", 2)
 
 
 PValues = namedtuple("PValues", "classes known")
@@ -217,7 +216,8 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     and labelled subspaces come alike, the right class is kept in a share 1 - a or more.
     known (n,): the share whose largest score is as low; the new one is unlike all
     classes at a if this is at most a. Scores are compared to nine digits.
-    Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World.
+    Rows of left_out that are NaN count for nothing, as of subspaces whose class is left
+    out with them. Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World.
 
     ValueError unless left_out has a row a label, and both scores a column a class, of
     two or more.
@@ -228,11 +228,14 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     >>> found.classes.tolist(), found.known.tolist()
     ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
     """
-    left_out, index = _own_scores(left_out, labels)
-    scores = shared.shaped_array(scores, "scores", ("n", left_out.shape[1])).astype(
-        np.float64
-    )
-    own = np.sort(_behind(left_out)[np.arange(len(index)), index])
+    index, n_classes = _classes_of(labels)
+    left_out = core.real_array(left_out, "left_out").astype(np.float64)
+    if left_out.shape == (len(index), n_classes):
+        is_judged = ~np.isnan(left_out).all(axis=1)
+        left_out, index = left_out[is_judged], index[is_judged]
+    left_out = shared.shaped_array(left_out, "left_out", (len(index), n_classes))
+    scores = shared.shaped_array(scores, "scores", ("n", n_classes)).astype(np.float64)
+    own = np.sort(_own_behind(left_out, index))
     unit = max(core.max_abs(left_out), np.finfo(float).tiny)
     best = np.sort((left_out.max(axis=1) / unit).round(9))
     with np.errstate(over="ignore"):  # beside labelled ones that share nothing
@@ -254,6 +257,11 @@ def level_of(coverage: float) -> float:
     (0.09999999999999998, 0.1)
     """
     return round(1 - core.check_number(coverage, "coverage", above=0, most=1), 12)
+
+
+def _own_behind(scores, index):
+    """How far the own class of each subspace is behind the best other."""
+    return _behind(scores)[np.arange(len(index)), index]
 
 
 def _behind(scores):

@@ -629,8 +629,11 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
     def _left_out(self, left_out, groups=None):
         if left_out is None:
             return self.left_out_scores(groups)
-        shape = len(self.index_), len(self.classes_)
-        return [*shared.shaped_array(left_out, "left_out", (2, *shape))]
+        left_out = core.real_array(left_out, "left_out")
+        shape = 2, len(self.index_), len(self.classes_)
+        if left_out.shape != shape:
+            raise ValueError(f"left_out must have shape {shape}, got {left_out.shape}")
+        return [*left_out]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None

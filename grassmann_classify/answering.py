@@ -27,6 +27,7 @@ from grassmann_classify.timeline import (
 )
 from grassmann_classify.words import (
     UNLIKE,
+    UNUSUAL,
     plural,
     say_failed,
     tell,
@@ -109,10 +110,12 @@ def tell_who_answers(model, coverage):
             "its row does not code: no reasons, no p-values, nothing unlike all classes"
         )
     elif model.judged != len(model.labels):
+        is_judged = ~np.isnan(model.left_out[0]).any(axis=1)
         right = model.left_out[0].argmax(axis=1) == model.estimator.index_
+        some = " that others can judge" * (not is_judged.all())
         tell(
-            f"  of its {plural(len(right), 'set')} now, each coded over others, "
-            f"{100 * right.mean():.1f} % are right"
+            f"  of its {plural(is_judged.sum(), 'set')} now{some}, each coded over "
+            f"others, {100 * right[is_judged].mean():.1f} % are right"
         )
     for text in words_of_noticed(model, coverage):
         tell(f"  {text}")
@@ -168,7 +171,8 @@ def answer(settings, paths, out, model, new):
     right = f"{100 * model.score:.1f} % right in cross-validation"
     words = [f"{model.method}: {right}"]
     if answers.spans is None:
-        words += words_of(table, "clip", [row for row in table.rows if row[3]])
+        unsure = [row for row in table.rows if row[3]]
+        words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
     if paths.pictures:
@@ -209,11 +213,14 @@ def table_of(model, answers, records):
     for record, (own, _) in zip(records, reasons):
         label = record["nearest class"]
         others = [str(c) for c in record["possible"] if c != label]
-        every = len(others) + 1 == len(model.classes) > 2
-        row = [record["clip"], label, f"{record[answers.measure][label]:.2f}"]
+        also = "; ".join(others)
+        if len(others) + 1 == len(model.classes) > 2:
+            also = "any class"
+        elif model.codes and label not in record["possible"] and not others:
+            also = UNUSUAL
+        row = [record["clip"], label, f"{record[answers.measure][label]:.2f}", also]
         if record["answer"] is None:
-            row[1:] = [UNLIKE, ""]
-        row.append("any class" if every else "; ".join(others))
+            row[1:] = [UNLIKE, "", ""]
         rows.append([*row, model.names[own[0][0]] if own else ""])
     columns = ["clip", "answer", answers.measure, "also possible"]
     return Table([*columns, "nearest"], rows)
@@ -224,8 +231,7 @@ def timeline_of(report, model, new, answers, settings):
 
     Where recordings of NEW have the column of labels, the lines tell what is right.
     """
-    possible = possible_classes(answers, settings.coverage)
-    unlike = np.array([some is None for some in possible])
+    _, unlike = possible_classes(answers, settings.coverage)
     votes = answers.scores
     if answers.measure != "probability":
         votes = (answers.labels[:, None] == answers.classes).astype(float)

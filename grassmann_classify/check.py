@@ -16,7 +16,7 @@ from grassmann_classify.copies import copies_of
 from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import PICTURED, Report, called, draw_clips
-from grassmann_classify.splits import say_kept_together
+from grassmann_classify.splits import say_kept_together, without_peers
 from grassmann_classify.tables import Table, write_rows
 from grassmann_classify.words import (
     all_in_words,
@@ -163,14 +163,12 @@ def suspects_among(bank, settings, end):
     rule = row.chosen["rule"]
     scores, _ = calibration.left_out_scores(K, index, group, rule=rule, **how)
     suspicion = calibration.suspicion(scores, index)
+    suspicion[
+        without_peers(index, group)
+    ] = -np.inf  # nothing could speak for the label
     scores[np.arange(n), index] = -np.inf
     codes = calibration.left_out_codes(K, group, **how)
     shares = core.score_shares(codes, K, K, index, norm2=K.diagonal(), rule=rule)
-    # no other set, or none of another group, could speak for these labels
-    owners = np.arange(n) if group is None else np.asarray(group)
-    for c in range(len(classes)):
-        if len(np.unique(owners[index == c])) < 2:
-            suspicion[index == c] = -np.inf
     suspected = scores.argmax(axis=1)
     reasons = reasons_for(shares, index, suspected)
     names = [*map(labelled, collection.names, collection.label)]

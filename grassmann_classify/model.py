@@ -18,7 +18,7 @@ from grassmann_classify.clips import some_sets, videos_of
 from grassmann_classify.first_tries import FEATURES, few_features
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding
 from grassmann_classify.settings import Recipe
-from grassmann_classify.splits import kept_together
+from grassmann_classify.splits import kept_together, without_peers
 from grassmann_classify.words import (
     explained,
     labelled,
@@ -144,7 +144,7 @@ class Model:
     learned ones.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
-    indices; left_out: its left_out_scores, if it codes.
+    indices; left_out: its left_out_scores, if it codes, NaN of sets that are alone.
     """
 
     recipe: Recipe
@@ -191,7 +191,8 @@ class Model:
                 for names in (self.groups, self.clips)
             ]
             kept, _ = kept_together(self.labels, *owners, everything(len(self.labels)))
-            self.left_out = self.estimator.left_out_scores(kept)
+            self.left_out = np.array(self.estimator.left_out_scores(kept))
+            self.left_out[:, without_peers(self.labels, kept)] = np.nan
 
     @property
     def codes(self):
@@ -265,22 +266,22 @@ class Answers(
         """[{name: value}, ...] of the sets, as the command writes them.
 
         The answer is None where a set is unlike all classes at this coverage; its
-        nearest class is named always. Start and end are there if known.
+        nearest class is named always, and the classes that it can have if it is of any.
+        Start and end are there if known.
         """
-        possible = possible_classes(self, coverage)
+        possible, unlike = possible_classes(self, coverage)
         labels = self.labels.tolist()
         columns = {"clip": self.names}
         if self.spans is not None:
             columns |= zip(("start", "end"), self.spans.T.tolist())
-        own = zip(labels, possible)
-        columns["answer"] = [None if some is None else label for label, some in own]
+        columns["answer"] = [None if no else c for c, no in zip(labels, unlike)]
         columns["nearest class"] = labels
         classes = self.classes.tolist()
         columns[self.measure] = [
             {c: float(f"{score:.4g}") for c, score in zip(classes, row)}
             for row in self.scores
         ]
-        columns["possible"] = [some or [] for some in possible]
+        columns["possible"] = possible
         because = [""] * len(labels) if self.because is None else self.because
         columns["because"] = [REASON.findall(words) for words in because]
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
@@ -393,15 +394,14 @@ def _with_reasons(answers, model, queries, class_index, second):
 
 
 def possible_classes(answers, coverage):
-    """[[class, ...], ...] that each of the Answers can have; None: unlike all classes.
+    """([class, ...] that each of n Answers can have, which (n,) are unlike all classes).
 
-    [] for each of a row that does not code. A class is out if its p-value is at most
-    1 - coverage.
+    A class is out, or a set unlike all, if its p-value is at most 1 - coverage: each for
+    that share of new sets of these classes. [] and False if the row does not code.
     """
     if answers.p_values is None:
-        return [[]] * len(answers.names)
+        n = len(answers.names)
+        return [[]] * n, np.zeros(n, bool)
     level = calibration.level_of(coverage)
-    return [
-        None if p_any <= level else answers.classes[p_values > level].tolist()
-        for p_values, p_any in zip(answers.p_values, answers.p_any)
-    ]
+    possible = [answers.classes[p > level].tolist() for p in answers.p_values]
+    return possible, answers.p_any <= level

@@ -249,7 +249,8 @@ def check_classes(label, where=""):
 def folds(y, group, seed, repeats=1):
     """[(train, test), ...] for cross-validation on training sets with labels y.
 
-    group: sets of one group stay in one fold if there are two groups or more.
+    group: sets of one group stay in one fold if there are two groups or more. Sets are
+    not tested whose class has none to learn from in a fold.
     """
     check_classes(y)
     counts = np.unique(y, return_counts=True)[1]
@@ -275,17 +276,26 @@ def folds(y, group, seed, repeats=1):
                 "ignore", "The least populated class in y has only 1"
             )
             repeated = [*splitter.split(y, y, group)]
-        pairs += [
-            (fit, validate)
-            for fit, validate in repeated
-            if len(validate) and len(np.unique(y[fit])) > 1
-        ]
+        for fit, validate in repeated:
+            validate = validate[np.isin(y[validate], y[fit])]
+            if len(validate) and len(np.unique(y[fit])) > 1:
+                pairs.append((fit, validate))
     if not pairs:
         raise ValueError(
             "parameters are chosen by cross-validation, which needs a fold with two "
             "classes to learn from, got none"
         )
     return pairs
+
+
+def without_peers(label, unit=None):
+    """Which sets (n,) have no other of their class, or none of another unit (n,)."""
+    index = np.unique(label, return_inverse=True)[1]
+    unit = np.unique(
+        np.arange(len(label)) if unit is None else unit, return_inverse=True
+    )[1]
+    pairs = np.unique(np.stack([index, unit]), axis=1)
+    return np.bincount(pairs[0])[index] < 2
 
 
 def folds_of_split(label, group, train, settings):

@@ -290,6 +290,23 @@ def test_right_classes_are_kept_at_the_coverage(coverage):
     assert abs(np.mean(known) - coverage) < 0.015
 
 
+def test_rows_that_nobody_can_judge_count_for_nothing():
+    left_out = np.array([[4, 1, 2], [np.nan] * 3, [1, 2, 0], [np.nan] * 3, [5, 1, 3]])
+    y = np.array(["a", "c", "b", "c", "a"])
+    scores = [[6, 3, 1], [1, 2, 2], [0, 0, 0]]
+    found = calibration.p_values(left_out, y, scores)
+    told = ~np.isnan(left_out[:, 0])
+    # the class c has no row to be judged by, and a column all the same
+    behind = [(1 - 4) / 4 + 0.25, (1 - 2) / 2, (3 - 5) / 5]
+    assert found.classes[0, 0] == (1 + sum(b >= -0.5 for b in behind)) / 4
+    assert (found.classes * 4 == (found.classes * 4).round()).all()
+    assert (found.known * 4 == (found.known * 4).round()).all()
+    none = calibration.p_values(np.where(told[:, None], np.nan, left_out), y, scores)
+    assert (none.classes == 1).all() and (none.known == 1).all()
+    with pytest.raises(ValueError, match="left_out must be finite"):
+        calibration.p_values(np.where(left_out == 4, np.nan, left_out), y, scores)
+
+
 def test_p_values_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"scores must have shape \(n, 2\)"):
         calibration.p_values([[1, 2], [2, 1]], ["a", "b"], [[1, 2, 3]])

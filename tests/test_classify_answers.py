@@ -16,7 +16,14 @@ from grassmann_classify.clips import Collection
 from grassmann_classify.evaluation import run_splits
 from grassmann_classify.learning import build_new, clips_of
 from grassmann_classify.model import Answers, possible_classes
-from grassmann_classify.words import BECAUSE, UNLIKE, explained, labelled, reasons_for
+from grassmann_classify.words import (
+    BECAUSE,
+    UNLIKE,
+    UNUSUAL,
+    explained,
+    labelled,
+    reasons_for,
+)
 from grassmann_sc import calibration, discriminative, estimators
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -83,7 +90,7 @@ def test_the_best_row_that_codes_answers_and_another_only_if_it_is_named(capsys)
     found = predict(named, sets[:3])
     assert found.labels.tolist() == labels[:3].tolist()
     assert found.p_values is found.p_any is found.because is found.reasons is None
-    assert possible_classes(found, 0.9) == [[]] * 3
+    assert possible_classes(found, 0.9)[0] == [[]] * 3
 
 
 def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(capsys):
@@ -271,7 +278,7 @@ def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
     assert found.reasons[1] == ([], []) and found.because[1] == found.instead[1] == ""
     words, _ = per_query(predict(model, [sets[20], sets[21]]))
     assert [one for k, one in enumerate(per_query(found)[0]) if k != 1] == words
-    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1] is None
+    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1][1]
 
 
 @pytest.mark.parametrize("name", ["kgSC", "kgLC"])
@@ -352,27 +359,58 @@ def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
         out = np.array([Fraction(int(one), n) <= level for one in k])
         hit |= {n for one in k if Fraction(int(one), n) == level}
         found = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
-        assert possible_classes(found, float(coverage)) == [
+        assert possible_classes(found, float(coverage))[0] == [
             ["bee"] if one else ["ape", "bee", "cat"] for one in out
         ]
         found = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
-        assert possible_classes(found, float(coverage)) == [
+        assert possible_classes(found, float(coverage))[0] == [
             [] if one else [2, 10] for one in out
         ]
-        found = answers(np.stack([np.ones(n), p], axis=1), p, [2, 10])
-        assert possible_classes(found, float(coverage)) == [
-            None if one else [2, 10] for one in out
-        ]
+        found = answers(np.ones((n, 2)), p, [2, 10])
+        possible, unlike = possible_classes(found, float(coverage))
+        assert possible == [[2, 10]] * n and unlike.tolist() == out.tolist()
     assert hit and (
         coverage != "0.9" or hit >= {10, 20, 30, 40, 70, 100, 110, 200, 300}
     )
 
 
-def test_no_class_possible_is_none_and_unlike_all_comes_before_it():
+def test_which_classes_are_possible_does_not_depend_on_being_unlike_all():
+    """Else the right one would be possible for fewer than is promised."""
     p_values = [[0.1, 0.1, 0.05], [0.1, 0.1, 0.05], [1, 1, 1], [0.2, 0.05, 0.11]]
     found = answers(p_values, [0.11, 0.1, 0.1, 0.5])
-    assert possible_classes(found, 0.9) == [[], None, None, ["ape", "cat"]]
-    assert possible_classes(found._replace(p_values=None, p_any=None), 0.9) == [[]] * 4
+    possible, unlike = possible_classes(found, 0.9)
+    assert possible == [[], [], [*NAMES], ["ape", "cat"]]
+    assert unlike.tolist() == [False, True, True, False]
+    records = found.records(0.9)
+    assert [record["possible"] for record in records] == possible
+    assert [record["answer"] is None for record in records] == unlike.tolist()
+    without = found._replace(p_values=None, p_any=None)
+    possible, unlike = possible_classes(without, 0.9)
+    assert possible == [[]] * 4 and not unlike.any()
+
+
+def test_classes_of_one_set_neither_count_as_wrong_nor_widen_the_possible():
+    """Beside them the score and the p-values are those of the classes that can be judged."""
+    rng = np.random.default_rng(5)
+    once = [rng.standard_normal((6, 12)) for _ in range(8)]
+    label = [*NAMES[PLACE].tolist(), *(f"once {k}" for k in range(8))]
+    how = {
+        "recipe": Recipe(2),
+        "settings": Settings(methods=["gSC"], p=[2], lam=[0.1], kernels=False),
+    }
+    few = fit(SETS, label[:27], **how)
+    model = fit(SETS + once, label, **how)
+    assert model.score >= few.score - 0.1 > 0.7
+    assert np.isnan(model.left_out[:, 27:]).all()
+    assert not np.isnan(model.left_out[:, :27]).any()
+    new = noisy(np.arange(60) % 3, seed=7)
+    new = [rows + 0.5 * rng.standard_normal((6, 12)) for rows in new]
+    found = predict(model, new)
+    possible, _ = possible_classes(found, 0.9)
+    alike, _ = possible_classes(predict(few, new), 0.9)
+    assert np.mean([*map(len, possible)]) < 1 + np.mean([*map(len, alike)])
+    counts = found.p_values * 28  # of 27 that are judged, and the new one
+    assert np.allclose(counts, counts.round())
 
 
 @pytest.mark.parametrize("n, coverage", [(9, 0.9), (19, 0.95), (4, 0.8), (99, 0.99)])
@@ -385,10 +423,11 @@ def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, cover
             own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]]
         )
         found = answers(p.classes, p.known, ["ape", "bee"])
-        ruled_out.append(possible_classes(found, coverage))
+        possible, unlike = possible_classes(found, coverage)
+        ruled_out.append((possible, unlike.tolist()))
     assert ruled_out == [
-        [["ape"], ["bee"], [], None],
-        [["ape", "bee"]] * 4,
+        ([["ape"], ["bee"], [], []], [False, False, False, True]),
+        ([["ape", "bee"]] * 4, [False] * 4),
     ]
 
 
@@ -447,13 +486,9 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
         level = 1 - Fraction(coverage or "0.9")
         expected = []
         for p, p_any in zip(found.p_values, found.p_any):
-            if round(p_any * 16) <= 16 * level:
-                expected.append("unlike all classes")
-            else:
-                possible = [
-                    c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level
-                ]
-                expected.append("; ".join(possible) or "none")
+            possible = [c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level]
+            is_unlike = round(p_any * 16) <= 16 * level
+            expected.append((is_unlike, "; ".join(possible)))
         page = (tmp_path / "out" / "report.html").read_text()
         share = f"{100 * float(1 - Fraction(coverage or '0.9')):g} %"
         assert f"of clips of these classes at most {share} are called" in page
@@ -465,17 +500,18 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
         right = f"gSC: {100 * model.score:.1f} % right in cross-validation"
         assert first_line == right and len(lines) == len(rows) == 13
         cells = page_cells(page, names)
-        for row, words, name, line, label, because in zip(
+        for row, (is_unlike, words), name, line, label, because in zip(
             rows, expected, names, lines, found.labels, found.because
         ):
-            answer = "" if words == UNLIKE else label
+            answer = "" if is_unlike else label
             assert [row["clip"], row["answer"]] == [name, answer]
             assert row["nearest class"] == label and row["because"] == because
-            assert row["possible"] == ("" if words in ("none", UNLIKE) else words)
+            assert row["possible"] == words
             share = f"{float(row[f'probability {label}']):.2f}"
             others = [c for c in row["possible"].split("; ") if c and c != label]
             also = "any class" if len(others) == 2 else "; ".join(others)
-            shown = [UNLIKE, ""] if words == UNLIKE else [label, share]
+            also = "" if is_unlike else also if words else UNUSUAL
+            shown = [UNLIKE, ""] if is_unlike else [label, share]
             columns = "answer", "probability", "also possible"
             seen_there = [cells[name].get(column, "") for column in columns]
             assert seen_there == [*shown, also.replace("; ", "<br>")]
@@ -489,9 +525,7 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
     assert (
         seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4
     )
-    assert [row["possible"] for row in first] == [
-        "" if words in ("none", UNLIKE) else words for words in seen["0.8"]
-    ]
+    assert [row["possible"] for row in first] == [words for _, words in seen["0.8"]]
     for row, reasons in zip(first, found.reasons):
         near = [words.rpartition(" ")[0] for words in row["because"].split("; ")]
         assert near == [model.names[j] for j, _ in reasons[0]]

@@ -288,6 +288,16 @@ def test_regularised_baselines_are_tuned_over_their_regularisation():
         assert set(tried) == set(baseline_rows.REG)
 
 
+def test_a_fold_tests_no_set_whose_class_it_does_not_learn_from():
+    """A class of one set, and one of one person: nothing could be right."""
+    y = np.array([0] * 6 + [1] * 6 + [2] + [3] * 4)
+    person = np.array([*range(6), *range(6), 7, 8, 8, 8, 8])
+    for group, tested in ((None, {0, 1, 3}), (person, {0, 1})):
+        pairs = folds(y, group, 0, 2)
+        assert {*y[np.concatenate([part for _, part in pairs])]} == tested
+        assert all({*y[part]} <= {*y[fit]} for fit, part in pairs)
+
+
 def test_folds_that_are_repeated_are_drawn_anew():
     label = np.arange(24) % 2
     for group in (None, np.arange(24) // 2):

@@ -543,7 +543,14 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
     assert lines[0] == f"25 clips: {each}"
     unlike = [row["clip"] for row in rows if not row["answer"]]
     assert "strange.csv" in unlike and lines[1].split("  ")[0] == UNLIKE
-    assert [line.split()[0] for line in lines[2:]] == unlike
+    assert [line.split()[0] for line in lines[2 : 2 + len(unlike)]] == unlike
+    unsure = [line.split() for line in lines[3 + len(unlike) :]]
+    assert lines[2 + len(unlike)].split()[0] == "unsure" and len(unsure) > 1
+    shares = [float(share) for _, _, share, *_ in unsure]
+    assert shares == sorted(shares)  # the least sure first
+    assert all("unusual for it" in " ".join(words) for words in unsure)
+    alone = {row["clip"] for row in rows if row["answer"] and not row["possible"]}
+    assert alone == {name for name, *_ in unsure}
     # of 24 labelled clips none rules out a class at 99.9 %
     main(["predict", "new", "--data", "data", *asked, "--coverage", "0.999"])
     lines = capsys.readouterr().out.splitlines()
