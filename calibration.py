@@ -232,7 +232,8 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     left_out = core.real_array(left_out, "left_out").astype(np.float64)
     if left_out.shape == (len(index), n_classes):
         is_judged = ~np.isnan(left_out).all(axis=1)
-        left_out, index = left_out[is_judged], index[is_judged]
+        left_out = left_out[is_judged]
+        index = index[is_judged]
     left_out = shared.shaped_array(left_out, "left_out", (len(index), n_classes))
     scores = shared.shaped_array(scores, "scores", ("n", n_classes)).astype(np.float64)
     own = np.sort(_own_behind(left_out, index))

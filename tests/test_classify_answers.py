@@ -510,15 +510,15 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
             share = f"{float(row[f'probability {label}']):.2f}"
             others = [c for c in row["possible"].split("; ") if c and c != label]
             also = "any class" if len(others) == 2 else "; ".join(others)
-            also = "" if is_unlike else also if words else UNUSUAL
-            shown = [UNLIKE, ""] if is_unlike else [label, share]
+            shown = [label, share, also if words else UNUSUAL]
+            shown = [UNLIKE, "", ""] if is_unlike else shown
             columns = "answer", "probability", "also possible"
             seen_there = [cells[name].get(column, "") for column in columns]
-            assert seen_there == [*shown, also.replace("; ", "<br>")]
+            assert seen_there == [cell.replace("; ", "<br>") for cell in shown]
             assert because.split("; ")[0].rpartition(" ")[0].split("/")[1] in line
             assert [*filter(None, re.split("  +", line))] == [
                 name,
-                *filter(None, [*shown, also]),
+                *filter(None, shown),
                 because.split("; ")[0].rpartition(" ")[0],
             ]
         seen[coverage or "default"] = expected
