@@ -13,7 +13,7 @@ from grassmann_classify.inputs import (
     read,
     read_by,
 )
-from grassmann_classify.learning import build_new, learn, more
+from grassmann_classify.learning import build_more, build_new, learn, more
 from grassmann_classify.model import answers_of, in_cells, possible_classes
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import Report, draw_answers, unusable
@@ -43,10 +43,10 @@ def predict(recipe, settings, paths, out):
     if paths.model:
         model = load(paths.model, name="--model")
         recipe = model.recipe
-        new = paths.new and new_clips(paths.new, recipe, settings)
+        new = paths.new and new_clips(paths.new, recipe, settings)[0]
     else:
         clips, _, recipe = labelled_clips(recipe, settings, paths)
-        new = paths.new and new_clips(paths.new, recipe, settings)
+        new = paths.new and new_clips(paths.new, recipe, settings)[0]
         inputs = read(recipe, settings, paths, clips)
         choose_kernels(settings, inputs)
         collection = inputs.collection
@@ -67,16 +67,12 @@ def add(recipe, settings, paths, out):
     check_save(paths.save)
     model = load(paths.model, name="--model")
     clips, *_ = labelled_clips(model.recipe, settings, paths)
-    collection = build_new(model, clips, settings.strict)
+    collection = build_more(model, clips, settings.strict)
     label = collection.label
     # in names of folders and files numbers are text
     if model.labels.dtype.kind in "iuf" and label.dtype.kind == "U":
-        try:
-            label = label.astype(np.float64 if model.labels.dtype.kind == "f" else int)
-        except (OverflowError, ValueError):
-            raise ValueError(
-                f"labels must be numbers, as those of the model are, got {label[0]!r:.60}"
-            ) from None
+        kind = float if model.labels.dtype.kind == "f" else int
+        label = np.array([_number(text, kind) for text in label.tolist()])
     before = len(model.labels)
     model = more(model, collection._replace(label=label), clips)
     say_failed(collection)
@@ -84,6 +80,16 @@ def add(recipe, settings, paths, out):
     n = len(model.labels) - before
     tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell_who_answers(model, settings.coverage)
+
+
+def _number(text, kind):
+    """The number, of this kind, that is a label as a text."""
+    try:
+        return np.array(text).astype(kind)
+    except (OverflowError, ValueError):
+        raise ValueError(
+            f"labels must be numbers, as those of the model are, got {text!r:.60}"
+        ) from None
 
 
 def check_save(path):

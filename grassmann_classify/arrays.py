@@ -41,8 +41,10 @@ HALVES = ("X_train", "y_train", "X_test", "y_test")  # of a split, in one file
 PARTS = r"(train|test)\d+"
 IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
-# A frames.Table that was read. edges (n + 1,): when its rows begin, and the last ends
-Recording = namedtuple("Recording", [*frames.Table._fields, "edges"])
+# of rows, or a window of them: where a row lasts longer, nothing was recorded
+HOLE = 10
+# A frames.Table that was read. begins, ends (n,): when its rows do
+Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends"])
 
 
 # ------------------------------------------------------------------ sets of an .npz file
@@ -318,8 +320,12 @@ def labelled_stretches(
         clip = clip._replace(group=group)
         for part in _stretches(clip, table, table.texts):
             label = part.truth[0]
-            if not is_unnamed(label):
-                clips.append(part._replace(label=printable(label, but="")))
+            if is_unnamed(label):
+                continue
+            if group_column and part.group is None:
+                left_out[f"without {group_column}"] += len(part.truth)
+                continue
+            clips.append(part._replace(label=printable(label, but="")))
         left_out[f"without {label_column}"] += np.sum(~labelled)
         left_out["with a missing number"] += np.sum(labelled & _gaps(table))
         n_rows += len(labels)
@@ -333,7 +339,6 @@ def labelled_stretches(
     lost = sorted(labels - {clip.label for clip in clips})
     if lost:
         to_stderr(f"no window lies in a stretch of {first_of(lost, ', ')}: left out")
-    say_alone(clips, f"have no {group_column or 'group'}")
     return clips, columns
 
 
@@ -353,6 +358,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     # without a column that is not there
     fewer = [(label_column, None), (None, group_column), (None, None)]
     texts = [*filter(None, wanted)]
+    missing = {*texts}
     for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
         read = wanted
         for some in fewer:
@@ -362,6 +368,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
         why = table
         parts = []
         if not isinstance(table, Exception):
+            missing -= {*read}
             left_out["with a missing number"] += np.sum(_gaps(table))
             if read[1] and not read[0]:
                 no_labels = np.full(len(table.numbers), "")
@@ -370,6 +377,8 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
             why = ValueError(f"{clip.name}: a number is missing in each row")
         stretches += parts
         others += [] if parts else [clip._replace(sources=[why])]
+    for name in sorted(missing):
+        to_stderr(f"no new recording has the column {name}")
     long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):
         to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
@@ -393,9 +402,12 @@ def _read_tables(tables, recipe, texts=()):
             columns = [*texts, *clock]
             table = frames.read_table(path, recipe.columns, columns, gaps=True)
             edges = np.arange(len(table.numbers) + 1) / (recipe.rate or 1)
+            times = edges[:-1], edges[1:]
             if clock:
-                edges = _times(f"{path}: column {recipe.clock}", table.texts.pop())
-            return Recording(*table, edges)
+                hole = max(HOLE, recipe.every * (recipe.window or 0))
+                column = f"{path}: column {recipe.clock}"
+                times = _times(column, table.texts.pop(), hole)
+            return Recording(*table, *times)
         except Exception as error:
             return error
 
@@ -410,36 +422,52 @@ def _time(cell):
         return datetime.fromisoformat(cell.replace("Z", "+00:00"))
 
 
-def _times(column, cells):
-    """When the rows of a clock's cells begin, and the last ends (n + 1,).
+def _times(column, cells, hole):
+    """When the rows of a clock's cells begin (n,), and when they end.
 
     Numbers are seconds as they stand; ISO times become seconds from the first on. Rows
-    of one time share evenly what passes until the next.
+    of one time share evenly what passes until the next. If they then last `hole` times
+    what is usual, they last as usual: nothing was recorded behind them.
     """
+    times = []
+    start = None
     try:
-        times = [*map(_time, cells)]
-        if isinstance(times[0], datetime):
-            times = [(time - times[0]).total_seconds() for time in times]
-        steps = np.diff(times)
-        times = np.array(times, float)
-    except (AttributeError, TypeError, ValueError) as error:
+        for cell in cells:
+            time = _time(cell)
+            start = time if start is None else start
+            since = time - start  # not of a number and a moment
+            times.append(time if isinstance(time, float) else since.total_seconds())
+    except (TypeError, ValueError):
         raise ValueError(
-            f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got {error}"
+            f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got "
+            f"{str(cell)!r} in row {len(times)}"
         ) from None
-    if not (np.isfinite(times).all() and (steps >= 0).all()):
+    times = np.array(times)
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(times, prepend=-np.inf)
+    is_time = np.isfinite(times) & (steps >= 0)
+    if not is_time.all():
+        k = is_time.argmin()
         raise ValueError(
-            f"{column} must hold finite times that never fall, got {cells[0]} to "
-            f"{cells[-1]}, of which one falls or is not finite"
+            f"{column} must hold finite times that never fall, got {cells[k]} in row {k}"
         )
     # rows of one time, as of a clock in whole seconds, share the time until the next
     n = len(times)
-    first = np.append(0, 1 + np.flatnonzero(steps > 0))
+    first = np.flatnonzero(steps > 0)
     number = np.diff([*first, n])
     each = np.diff(times[first]) / number[:-1]
     if not len(each) and n > 1:
         raise ValueError(f"{column} must hold times that rise, got {cells[0]} alone")
-    end = times[-1] + number[-1] * (np.median(each) if len(each) else 1)
-    return np.interp(np.arange(n + 1), [*first, n], [*times[first], end])
+    usual = np.median(each) if len(each) else 1
+    lasts = first[1:][each > hole * usual] - 1  # the rows before holes
+    each[each > hole * usual] = usual
+    each = np.repeat([*each, usual], number)
+    begins = np.repeat(times[first], number)
+    begins += each * (np.arange(n) - np.repeat(first, number))
+    ends = begins + each
+    ends[:-1] = begins[1:]
+    ends[lasts] = begins[lasts] + usual
+    return begins, ends
 
 
 def say_columns(clips, recipe, texts=()):
@@ -462,12 +490,13 @@ def say_columns(clips, recipe, texts=()):
 
 
 def _stretches(clip, table, texts):
-    """The Clips, without labels, of rows without gaps of the same texts.
+    """The Clips, without labels, of rows without gaps and holes of the same texts.
 
     table.texts: the column of labels, and that of groups, if they are read.
     """
     gaps = _gaps(table)
     begins = np.arange(len(gaps)) == 0
+    begins[1:] |= table.ends[:-1] < table.begins[1:]
     for column in (gaps, *texts):
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins).tolist()
@@ -481,7 +510,7 @@ def _stretches(clip, table, texts):
             sources=[table.numbers[start:stop]],
             group=[clip.group, *groups][-1],
             recording=clip.name,
-            edges=table.edges[start : stop + 1],
+            edges=np.append(table.begins[start:stop], table.ends[stop - 1]),
             truth=truth[0] if truth else None,
         )
         stretches += [] if gaps[start] else [part]

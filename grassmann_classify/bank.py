@@ -145,8 +145,12 @@ class Rows:
 
         def job(block):
             rows = resampled(sets[block.start], recipe.steps)
-            rows = kept_rows(rows, recipe)
-            return subspaces.singular_directions(rows, recipe.p)
+            try:
+                rows = kept_rows(rows, recipe)
+                return subspaces.singular_directions(rows, recipe.p)
+            except ValueError as error:
+                name = self.collection.names[block.start]
+                raise ValueError(f"{name}: {error}") from None
 
         return core.run_blocks(job, len(sets), 1)
 

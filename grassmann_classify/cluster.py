@@ -29,7 +29,7 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 
 def cluster(recipe, settings, paths, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
-    clips = new_clips(paths.data, recipe, settings)
+    clips, recipe = new_clips(paths.data, recipe, settings)
     recipe = recipe_of(clips, recipe, settings)
     collection = collection_of(recipe, settings, paths, clips)
     names = collection.names

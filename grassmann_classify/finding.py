@@ -284,9 +284,10 @@ def find_labelled(folder, path):
 def _usual_names(names):
     """The names of columns, with clip and label in place of OTHER_NAMES."""
     names = [*map(str.strip, names)]
+    usual = {name: name for name in COLUMNS} | OTHER_NAMES
     for k, name in enumerate(names):
-        usual = OTHER_NAMES.get(name.lower(), name)
-        names[k] = name if usual in names else usual
+        own = usual.get(name.lower(), name)
+        names[k] = name if own in names else own
     return names
 
 

@@ -67,6 +67,8 @@ def labelled_clips(recipe, settings, paths):
     if paths.data:
         check_classes([clip.label for clip in clips], f"{where}: ")
     if paths.splits:
+        if parts:
+            to_stderr(f"passed over, for those of --splits: {parts.how}")
         parts = parts_of_file(paths.splits, [clip.name for clip in clips])
     _say_alike({clip.label for clip in clips})
     clips = with_bases(clips, recipe.key)
@@ -93,15 +95,19 @@ def _say_alike(labels):
 
 
 def new_clips(path, recipe, settings):
-    """Those of a folder, a file of sets, or one clip; labels of recordings are truth.
+    """(Clips of a folder, a file of sets, or one clip; the Recipe with their columns).
 
-    Their groups are told by group_by, where it matches, or by group_column.
+    Labels of recordings are truth. Groups are told by group_by, where it matches, or by
+    group_column.
     """
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
-        return read_sets(path, recipe.key, recipe.axes)[1]
+        return read_sets(path, recipe.key, recipe.axes)[1], recipe
     clips = with_bases(find_new_clips(path, settings.group_by), recipe.key)
     names = settings.label_column, settings.group_column
-    return new_stretches(clips, recipe, *names)
+    if recipe.columns is None and recipe.axes is None:
+        columns = say_columns(clips, recipe, [*filter(None, names)])
+        recipe = replace(recipe, columns=columns and tuple(columns))
+    return new_stretches(clips, recipe, *names), recipe
 
 
 def recipe_of(clips, recipe, settings):

@@ -18,6 +18,7 @@ from grassmann_classify.model import (
     everything,
     parameters_of,
     reader_of,
+    results_of,
 )
 from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
 from grassmann_classify.settings import READY_MADE, Recipe, Settings, directions_of
@@ -215,6 +216,19 @@ def build_new(model, clips, strict=False):
     return build_all(clips, model.recipe, strict, shape=model.shape)
 
 
+def build_more(model, clips, strict=False):
+    """build_new of the clips that the model can compare with its own.
+
+    ValueError if it can compare none; strict: if it cannot compare one.
+    """
+    collection = build_new(model, clips, strict)
+    usable, failed = results_of(model.queries, collection)
+    if failed and (strict or not usable):
+        raise ValueError(next(iter(failed.values())))
+    unusable = collection.unusable | failed
+    return some_sets(collection, [*usable])._replace(unusable=unusable)
+
+
 def add(model, sets, labels, groups=None, *, verbose=False):
     """The Model that has learned more labelled sets too, also of new classes.
 
@@ -229,7 +243,7 @@ def add(model, sets, labels, groups=None, *, verbose=False):
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = clips_of("added set", sets, labels, groups)
     with verbose_if(verbose):
-        return more(model, build_new(model, clips, strict=True), clips)
+        return more(model, build_more(model, clips, strict=True), clips)
 
 
 def more(model, collection, clips):
@@ -245,9 +259,9 @@ def more(model, collection, clips):
             f"labels must be of the type of the model's, as {model.classes.tolist()[0]!r}, "
             f"got {labels.tolist()[0]!r}"
         )
+    whose = clip_names(collection.names, collection.clip)
     digests = model.digests and digests_of(collection, model.recipe)
-    digests = digests or [None] * len(labels)
-    new = _new_sets(model, digests, labels, collection.names)
+    new, grown = _new_sets(model, digests or [], labels, collection.names, whose)
     points = model.reader.points(some_sets(collection, new))
     pictures = model.pictures
     if pictures is not None:
@@ -259,7 +273,7 @@ def more(model, collection, clips):
     elif model.groups is not None or collection.group is not None:
         part = "added" if collection.group is None else "first"
         core.warn(f"groups are passed over: the {part} sets have none")
-    names, owners = _names_apart(model, collection, new)
+    names, owners = _names_apart(model, collection.names, whose, new, grown)
     both = [model.labels, labels[new]]
     if kinds == {"i"}:  # of signed and unsigned integers NumPy makes fractions
         both = [array.tolist() for array in both]
@@ -275,20 +289,29 @@ def more(model, collection, clips):
     )
 
 
-def _new_sets(model, digests, labels, names):
-    """Indices of the sets that the Model has not yet; warns of the others.
+def _new_sets(model, digests, labels, names, whose):
+    """(Indices of the sets that the Model has not yet, the clips that have grown).
 
-    ValueError if it has one under another label.
+    whose: the clip of each set. Clips have grown that share a name and a set with one of
+    the Model's. It warns of sets that are there already; ValueError if under another
+    label.
     """
-    place = {digest: i for i, digest in enumerate(model.digests or [])}
-    again = {j: place[digest] for j, digest in enumerate(digests) if digest in place}
-    for j, i in again.items():
-        if labels[j] != model.labels[i]:
+    known = zip(model.digests or [], model.labels, model.names, model.clips)
+    known = {digest: rest for digest, *rest in known}
+    again = []
+    grown = set()
+    for j, digest in enumerate(digests):
+        if digest not in known:
+            known[digest] = labels[j], names[j], whose[j]
+            continue
+        label, name, clip = known[digest]
+        if label != labels[j]:
             raise ValueError(
                 f"{names[j]} is labelled {labels[j]}, and the model has it as "
-                f"{model.names[i]}, labelled {model.labels[i]}: a model keeps its labels, "
-                "learn a new one"
+                f"{name}, labelled {label}: a model keeps its labels, learn a new one"
             )
+        again.append(j)
+        grown |= {clip} & {whose[j]}
     if again:
         core.warn(
             f"passed over {len(again)} that the model has already: "
@@ -300,17 +323,20 @@ def _new_sets(model, digests, labels, names):
             f"sets must hold one that the model has not already, got {len(names)} that it "
             "has"
         )
-    return new
+    return new, grown
 
 
-def _names_apart(model, collection, new):
-    """Names of new sets and of their clips, others than those that the Model has."""
-    whose = clip_names(collection.names, collection.clip)
+def _names_apart(model, names, whose, new, grown):
+    """Names of new sets and of their clips, others than those that the Model has.
+
+    But clips that have grown keep theirs: their sets stay together.
+    """
     taken = {*model.clips, *whose}
     apart = {}
     for clip in dict.fromkeys(whose[i] for i in new):
         others = (f"{clip} ({k})" for k in count(2))
         free = (name for name in others if name not in taken)
-        apart[clip] = next(free) if clip in model.clips else clip
-    names = [apart[whose[i]] + collection.names[i][len(whose[i]) :] for i in new]
+        is_other = clip in model.clips and clip not in grown
+        apart[clip] = next(free) if is_other else clip
+    names = [apart[whose[i]] + names[i][len(whose[i]) :] for i in new]
     return names, [apart[whose[i]] for i in new]

@@ -10,6 +10,7 @@ classes are possible.
 import re
 from collections import namedtuple
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -312,11 +313,14 @@ def in_cells(record):
     return cells
 
 
-def answers_of(model, collection):
-    """Answers of a Model for the sets of a Collection."""
+def results_of(job, collection):
+    """({index: what job(collection) gives of a set}, {name: why others have nothing}).
+
+    Sets that fail together are tried in halves.
+    """
     names = collection.names
     todo = [range(len(names))]
-    answers = {}  # by the index of a set: two clips may have one name
+    results = {}  # by the index of a set: two clips may have one name
     failed = {}
     while todo:
         some = todo.pop(0)
@@ -324,14 +328,21 @@ def answers_of(model, collection):
         if len(some) < len(names):
             sets = some_sets(collection, [*some])
         try:
-            answers |= dict(zip(some, _each_answered(model, sets)))
+            results |= dict(zip(some, job(sets)))
         except ValueError as error:
             if len(some) == 1:
                 name = names[some[0]]
-                failed[name] = f"{name}: {printable(error)}"
-            else:  # those that fail together are tried in halves
+                why = printable(error).removeprefix(f"{name}: ")
+                failed[name] = f"{name}: {why}"
+            else:
                 half = len(some) // 2
                 todo = [some[:half], some[half:], *todo]
+    return results, failed
+
+
+def answers_of(model, collection):
+    """Answers of a Model for the sets of a Collection."""
+    answers, failed = results_of(partial(_each_answered, model), collection)
     class_index = np.array([index for index, *_ in answers.values()], int)
     scores = np.array([row for _, row, _ in answers.values()])
     scores = scores.reshape(-1, len(model.classes))

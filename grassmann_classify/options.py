@@ -636,6 +636,8 @@ def _check_files(options):
             raise ValueError("--data is needed, or --model, and not both")
         if options.new is None and not options.save:
             raise ValueError("NEW is needed, or --save")
+        if options.new is None and (options.json or options.smooth):
+            raise ValueError("--json and --smooth go with NEW")
         if options.model and options.save:
             raise ValueError("--save and --model exclude each other: add learns more")
     path = options.data or options.more
@@ -659,6 +661,12 @@ def _check_pairs(options):
         if getattr(options, first) and getattr(options, second):
             raise ValueError(
                 f"{flag_of(first)} and {flag_of(second)} exclude each other"
+            )
+    for name in ("evenly", "resample"):
+        if getattr(options, name) and options.window and options.label_column:
+            raise ValueError(
+                f"{flag_of(name)} must not go with --window and --label-column: windows "
+                "of a long stretch would last longer than those of a short one"
             )
     for name, needed in TOGETHER.items():
         value = getattr(options, name)

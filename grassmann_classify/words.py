@@ -10,7 +10,7 @@ import sys
 import unicodedata
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
@@ -57,9 +57,10 @@ def verbose_if(wanted):
 
 
 def to_stderr(text):
-    """Print what is not a result: progress, advice, what was left out."""
-    if not SILENT.get():
-        print(printable(text), file=sys.stderr, flush=True)
+    """Print what is not a result, where anyone reads it: progress, advice, losses."""
+    if not SILENT.get() and sys.stderr is not None:
+        with suppress(OSError):
+            print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -973,6 +973,7 @@ def test_an_error_names_the_labels_that_lie_there(tmp_path, header):
     "header, between, named",
     [
         ("filename,class", ",", ""),
+        ("Clip,LABEL", ",", ""),
         ("class;File", ";", ""),
         ("path\tlabel\tgroup", "\t", ""),
         ("path,clip,label,class", ",", "passed over the columns path, class"),
@@ -985,7 +986,7 @@ def test_columns_of_labels_have_other_names_too(
     tables(tmp_path / "data", *"abcdefgh")
     cells = {"clip": None, "label": None, "class": "none", "group": "", "path": "z"}
     lines = [header]
-    usual = "clip" in header
+    usual = "clip" in header.lower()
     for k, name in enumerate("abcdefgh"):
         label = "x, y; z" if k % 2 else "sit"
         cells |= {"clip": name, "file": name, "filename": name, "label": label}

@@ -1153,6 +1153,77 @@ def test_sets_of_an_added_clip_do_not_explain_each_other(data, capsys):
     assert few.clips == grown.clips[: len(few.clips)]
 
 
+def test_a_recording_that_has_grown_stays_one_clip(tmp_path, capsys):
+    """Its new windows, which overlap those that the model has, do not explain these."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "data").mkdir()
+    lines = []
+    for label, n in zip("ab", (90, 60)):
+        rows = rng.standard_normal((n, 2)) @ rng.standard_normal((2, 4))
+        lines.append([f"{','.join(map(str, row))},{label}" for row in rows])
+    few = tmp_path / "data" / "day.csv"
+    few.write_text("\n".join(["p,q,r,s,y", *lines[0][:60], *lines[1]]))
+    asked = "--label-column", "y", "--window", "10", "--step", "5", "--methods", "gsc"
+    out = "--out", tmp_path / "out"
+    kept = tmp_path / "m.npz"
+    given = "predict", "--data", tmp_path / "data", "--save", kept
+    main([*map(str, [*given, *asked, *out, "--recipe", "plain", "--p", 2])])
+    few.write_text("\n".join(["p,q,r,s,y", *lines[0]]))
+    adding = "add", tmp_path / "data", "--model", kept, "--save", tmp_path / "m3.npz"
+    main([*map(str, [*adding, "--label-column", "y", *out])])
+    assert "passed over 11 that the model has already" in capsys.readouterr().err
+    model = load(tmp_path / "m3.npz")
+    assert model.clips.count("day.csv@0") == 17 and len({*model.clips}) == 2
+
+
+def test_sets_of_one_call_are_compared_with_each_other_too():
+    sets, labels = image_sets(noise=1.5)
+    few = fit(sets[:12], labels[:12], settings=settings_of("gSC", p=[2]))
+    new = [sets[12], sets[13], sets[12]]
+    with pytest.warns(UserWarning, match="passed over 1 .*: added set 2"):
+        grown = add(few, new, labels[[12, 13, 12]])
+    assert len(grown.labels) == 14
+    other = next(label for label in labels if label != labels[12])
+    with pytest.raises(ValueError, match="added set 2 is labelled"):
+        add(few, new, [*labels[[12, 13]], other])
+
+
+def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
+    tmp_path, capsys
+):
+    rng = np.random.default_rng(0)
+    for label in "12":
+        (tmp_path / "data" / label).mkdir(parents=True)
+        (tmp_path / "more" / label).mkdir(parents=True)
+        for k in range(6):
+            rows = np.hstack([rng.random((9, 4)), np.full((9, 4), 3 * int(label))])
+            np.save(tmp_path / "data" / label / f"{k}.npy", rows)
+    np.save(tmp_path / "more" / "1" / "short.npy", rows[:2] + 1)
+    np.save(tmp_path / "more" / "2" / "long.npy", rows + 1)
+    out = "--out", tmp_path / "out"
+    kept = tmp_path / "m.npz"
+    given = "predict", "--data", tmp_path / "data", "--save", kept, "--methods", "gsc"
+    main([*map(str, [*given, "--stack", 4, *out])])
+    adding = "add", tmp_path / "more", "--model", kept, "--save"
+    main([*map(str, [*adding, tmp_path / "m2.npz", *out])])
+    said = capsys.readouterr()
+    assert "1 set more" in said.out
+    assert "1/short.npy: n_blocks must be at most n_frames = 2" in said.err
+    with pytest.raises(SystemExit, match="1/short.npy: n_blocks must be at most"):
+        main([*map(str, [*adding, tmp_path / "m3.npz", "--strict", *out])])
+    model = replace(load(kept), labels=np.repeat([1, 2], 6))
+    save(tmp_path / "numbers.npz", model)
+    (tmp_path / "more" / "two").mkdir()
+    np.save(tmp_path / "more" / "two" / "x.npy", rows + 2)
+    adding = "add", tmp_path / "more", "--model", tmp_path / "numbers.npz", "--save"
+    with pytest.raises(SystemExit, match="labels must be numbers, .* got 'two'"):
+        main([*map(str, [*adding, tmp_path / "m4.npz", *out])])
+    np.save(tmp_path / "data" / "1" / "short.npy", rows[:3] * [1, 2, 3, 4, 5, 6, 7, 8])
+    given = "compare", tmp_path / "data", "--stack", 4, "--methods", "gsc"
+    with pytest.raises(SystemExit, match="1/short.npy: n_blocks must be at most"):
+        main([*map(str, [*given, *out])])
+
+
 @pytest.mark.parametrize("name", ["gSC", "kgSC", "subspaces", "mean frame", "MSM"])
 def test_sets_that_the_model_has_already_are_passed_over(name):
     sets, labels = image_sets(noise=1.5)

@@ -329,6 +329,26 @@ MISTAKES = [
     ("predict", "predict --data DIR", "NEW is needed, or --save"),
     (
         "predict",
+        "predict --data DIR --save x.npz --json",
+        "--json and --smooth go with NEW",
+    ),
+    (
+        "predict",
+        "predict --data DIR --save x.npz --smooth 3",
+        "--json and --smooth go with NEW",
+    ),
+    (
+        "compare",
+        "compare DIR --label-column y --window 9 --resample 90",
+        "--resample must not go with --window and --label-column",
+    ),
+    (
+        "compare",
+        "compare DIR --label-column y --window 9 --evenly 90",
+        "--evenly must not go with --window and --label-column",
+    ),
+    (
+        "predict",
         "predict nowhere --data DIR",
         "NEW must be a folder, a clip or an .npz file, got n",
     ),

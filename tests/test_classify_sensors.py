@@ -625,7 +625,7 @@ def test_files_with_other_orders_of_columns_are_read_by_the_names_of_the_first(
     assert re.findall(r"^\d.csv  (\w+) ", out, re.M) == [*DIRECTIONS]
 
 
-def test_groups_that_some_stretches_lack_are_said_to_be_passed_over(here, capsys):
+def test_rows_without_a_group_are_left_out_and_the_others_keep_theirs(here, capsys):
     rng = np.random.default_rng(0)
     rows = []
     for person in ["a", "b", "c", ""]:
@@ -635,4 +635,5 @@ def test_groups_that_some_stretches_lack_are_said_to_be_passed_over(here, capsys
     words = ["--label-column", "activity", "--group-column", "person", "--window", "10"]
     main(["compare", "day.csv", *words, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()
-    assert "have no person" in err and "random splits" in out
+    assert "left out: 90 rows without person" in err
+    assert "3 splits: one group left out at a time" in out and "3 groups" in out

@@ -152,10 +152,15 @@ def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(
     [
         (
             ["0", "2", "1"],
-            "column t must hold finite times that never fall, got 0 to 1",
+            "column t must hold finite times that never fall, got 1 in row 2",
         ),
-        (["0", "nan", "1"], "finite times that never fall"),
-        (["0", "noon", "1"], "must hold seconds or ISO times, as 2026-.*'noon'"),
+        (["0", "nan", "1"], "finite times that never fall, got nan in row 1"),
+        (["0", "noon", "1"], "must hold seconds or ISO times, .*'noon' in row 1"),
+        (["0", "1", ""], "must hold seconds or ISO times, .*'' in row 2"),
+        (
+            ["0", "2026-01-31"],
+            "must hold seconds or ISO times, .*'2026-01-31' in row 1",
+        ),
     ],
 )
 def test_a_clock_that_is_none_is_an_error_of_its_table(here, cells, message):
@@ -184,6 +189,61 @@ def test_rows_of_one_time_share_what_passes_until_the_next(here):
     spans = build_all(clips, recipe).spans
     np.testing.assert_allclose(spans[:, 0], np.arange(0, 2.5, 0.5))
     np.testing.assert_allclose(spans[:, 1], np.arange(0.5, 3, 0.5))
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_a_hole_in_a_clock_ends_a_stretch_and_was_not_recorded(here, each):
+    """Thirty rows, an hour of nothing, thirty rows; five rows a time, or one."""
+    times = np.arange(30) // each * each
+    cells = [*times, *(3600 + times)]
+    lines = [f"{cell},{i % 2},{i % 3},walk" for i, cell in enumerate(cells)]
+    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(1, window=12, step=9, clock="t")
+    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    assert [clip.name for clip in clips] == ["day.csv@0", "day.csv@30"]
+    spans = [(0, 12), (9, 21), (18, 30)]
+    expected = [*spans, *np.add(spans, 3600)]
+    np.testing.assert_allclose(build_all(clips, recipe).spans, expected, atol=1e-9)
+    # a window of so many rows is longer than the hole
+    lines = [f"{i + 40 * (i > 70)},{i % 2},{i % 3},walk" for i in range(140)]
+    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    for window, n in ((12, 2), (50, 1)):
+        recipe = Recipe(1, window=window, clock="t")
+        clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+        assert len(clips) == n
+
+
+def test_a_column_that_no_new_recording_has_is_told(here, capsys):
+    rows, labels = recording(0, [("sit", 3)], np.random.default_rng(0))
+    write(here / "day.csv", rows, labels)
+    write(here / "bare.csv", rows)
+    recipe = Recipe(2, window=20, columns=tuple("abcdef"))
+    for label, group, said in (
+        ("activity", None, []),
+        ("activty", None, ["activty"]),
+        ("activity", "who", ["who"]),
+        ("activty", "who", ["activty", "who"]),
+    ):
+        new_stretches(find_new_clips(here), recipe, label, group)
+        told = [f"no new recording has the column {name}" for name in said]
+        assert capsys.readouterr().err.splitlines() == told
+
+
+def test_clusters_read_the_same_columns_of_all_tables_in_any_order(here, capsys):
+    rng = np.random.default_rng(0)
+    for k in range(8):
+        rows, _ = recording(k, [(("sit", "run")[k % 2], 3)], rng)
+        write(here / "clips" / f"{k}.csv", rows)
+        text = (here / "clips" / f"{k}.csv").read_text()
+        lines = text.replace("t,", "time,", 1).splitlines()
+        order = rng.permutation(7)
+        cells = [np.array(line.split(","))[order] for line in lines]
+        (here / "clips" / f"{k}.csv").write_text("\n".join(map(",".join, cells)))
+    main(["cluster", "clips", "-k", "2", "--no-pictures"])
+    assert re.search("columns of 0.csv: [a-f, ]{16}\n", capsys.readouterr().err)
+    number = [row["cluster"] for row in rows_of(here / "out" / "clusters.csv")]
+    assert number[::2] == number[:1] * 4 and number[1::2] == number[1:2] * 4
+    assert number[0] != number[1]
 
 
 # ------------------------------------------------------------------------------ joining
