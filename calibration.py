@@ -44,8 +44,9 @@ def left_out_codes(
     most all others.
     Each group takes a copy of the Gram matrix of all others.
 
-    ValueError unless K is symmetric, there are two groups or more, and lam or
-    n_neighbors alone is given.
+    ValueError unless K is symmetric, of a nonnegative diagonal, there are two groups or
+    more, and lam or n_neighbors alone is given. A warning tells that K is not positive
+    semidefinite.
 
     >>> import numpy as np
     >>> from grassmann_sc import calibration
@@ -55,6 +56,7 @@ def left_out_codes(
     """
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
+    core.check_gram(K, "K")
     codes = np.zeros_like(K)
     for mine, rest, part, _ in _left_out(K, members_of(groups, len(K)), coding):
         codes[np.ix_(mine, rest)] = part
@@ -93,9 +95,8 @@ def left_out_scores(
     """
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
+    core.check_gram(K, "K")
     classes, index = core.check_labels(labels, len(K))
-    if shrinkage is not None:
-        core.check_gram(K, "K")
     usual = (core.LocalCoding if lam is None else core.SparseCoding).rule
     rule = core.check_choice(usual if rule is None else rule, "rule", *core.RULES)
     members = members_left_out(groups, index, shrinkage)

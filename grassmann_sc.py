@@ -2459,7 +2459,7 @@ def _check_cauchy_schwarz(norm, K_xd, norm2):
     norm: the roots of the diagonal of K_dd.
     """
     bound = (1 + 1e-3) * np.sqrt(norm2)
-    if max_abs(K_xd) <= norm.min() * bound.min(initial=1e300):
+    if max_abs(K_xd) <= norm.min() * bound.min(initial=1e150):
         return
     # |K_xd| would be as large as K_xd
     peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))

@@ -307,6 +307,16 @@ def test_rows_that_nobody_can_judge_count_for_nothing():
         calibration.p_values(np.where(left_out == 4, np.nan, left_out), y, scores)
 
 
+@pytest.mark.parametrize("name", ["left_out_codes", "left_out_scores"])
+def test_a_matrix_that_is_no_gram_matrix_is_refused_or_told(name):
+    labels = [["a", "b", "a"]] if name.endswith("scores") else []
+    job = getattr(calibration, name)
+    with pytest.raises(ValueError, match="K must have a nonnegative diagonal, got -1"):
+        job(np.diag([1.0, -1, 1]), *labels, lam=0.1)
+    with pytest.warns(UserWarning, match="K must be positive semidefinite"):
+        job(np.eye(3) + [[0, 2, 0], [2, 0, 0], [0, 0, 0]], *labels, n_neighbors=1)
+
+
 def test_p_values_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"scores must have shape \(n, 2\)"):
         calibration.p_values([[1, 2], [2, 1]], ["a", "b"], [[1, 2, 3]])
