@@ -43,8 +43,11 @@ IN_ONE = (".npy", ".npz")  # files that may hold one array of all sets
 USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 # of rows, or a window of them: where a row lasts longer, nothing was recorded
 HOLE = 10
-# A frames.Table that was read. begins, ends (n,): when its rows do
+# A frames.Table that was read. texts: {LABEL or GROUP: its column (n,)} of those that are
+# there; begins, ends (n,): when its rows do
 Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends"])
+LABEL = "label"
+GROUP = "group"
 
 
 # ------------------------------------------------------------------ sets of an .npz file
@@ -303,7 +306,8 @@ def labelled_stretches(
         )
     texts = [label_column, *filter(None, [group_column])]
     columns = say_columns(tables, recipe, texts)
-    results = _read_tables(tables, replace(recipe, columns=columns), texts)
+    by = replace(recipe, columns=columns)
+    results = _read_tables(tables, by, [dict(zip((LABEL, GROUP), texts))])
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
         raise errors[0]
@@ -314,11 +318,11 @@ def labelled_stretches(
         if isinstance(table, Exception):
             to_stderr(f"left out: {table}")
             continue
-        labels = table.texts[0]
+        labels = table.texts[LABEL]
         group = None if group_column else group_of(clip.sources[0], None, group_by)
         labelled = ~np.isin(np.char.lower(labels), UNNAMED)
         clip = clip._replace(group=group)
-        for part in _stretches(clip, table, table.texts):
+        for part in _stretches(clip, table, [LABEL, GROUP]):
             label = part.truth[0]
             if is_unnamed(label):
                 continue
@@ -354,31 +358,22 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     others = [clip for clip in clips if not is_table(clip.sources[0])]
     stretches = []
     left_out = Counter()
-    wanted = label_column, group_column
-    # without a column that is not there
-    fewer = [(label_column, None), (None, group_column), (None, None)]
-    texts = [*filter(None, wanted)]
-    missing = {*texts}
-    for clip, table in zip(tables, _read_tables(tables, recipe, texts)):
-        read = wanted
-        for some in fewer:
-            if isinstance(table, Exception) and some != read:
-                read = some
-                (table,) = _read_tables([clip], recipe, [*filter(None, some)])
+    wanted = {LABEL: label_column, GROUP: group_column}
+    wanted = {what: name for what, name in wanted.items() if name}
+    fewer = [wanted, *({what: name} for what, name in wanted.items()), {}]
+    results = _read_tables(tables, recipe, fewer)
+    for clip, table in zip(tables, results):
         why = table
         parts = []
         if not isinstance(table, Exception):
-            missing -= {*read}
             left_out["with a missing number"] += np.sum(_gaps(table))
-            if read[1] and not read[0]:
-                no_labels = np.full(len(table.numbers), "")
-                table = table._replace(texts=[no_labels, *table.texts])
-            parts = _stretches(clip, table, table.texts[1:])
+            parts = _stretches(clip, table, [GROUP])
             why = ValueError(f"{clip.name}: a number is missing in each row")
         stretches += parts
         others += [] if parts else [clip._replace(sources=[why])]
-    for name in sorted(missing):
-        to_stderr(f"no new recording has the column {name}")
+    for what, name in wanted.items():
+        if not any(what in getattr(table, "texts", []) for table in results):
+            to_stderr(f"no new recording has the column {name}")
     long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):
         to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
@@ -392,26 +387,33 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     return others + long
 
 
-def _read_tables(tables, recipe, texts=()):
-    """[the Recording or the error of each Clip of a table, ...]."""
+def _read_tables(tables, recipe, texts):
+    """[the Recording or the error of each Clip of a table, ...].
+
+    texts: [{LABEL or GROUP: its column}, ...], the first that a table has.
+    """
     clock = [recipe.clock] * bool(recipe.clock)
 
-    def read(clip):
-        try:
-            path = clip.sources[0]
-            columns = [*texts, *clock]
-            table = frames.read_table(path, recipe.columns, columns, gaps=True)
-            edges = np.arange(len(table.numbers) + 1) / (recipe.rate or 1)
-            times = edges[:-1], edges[1:]
-            if clock:
-                hole = max(HOLE, recipe.every * (recipe.window or 0))
-                column = f"{path}: column {recipe.clock}"
-                times = _times(column, table.texts.pop(), hole)
-            return Recording(*table, *times)
-        except Exception as error:
-            return error
+    def read(clip, wanted):
+        path = clip.sources[0]
+        columns = [*wanted.values(), *clock]
+        table = frames.read_table(path, recipe.columns, columns, gaps=True)
+        edges = np.arange(len(table.numbers) + 1) / (recipe.rate or 1)
+        times = edges[:-1], edges[1:]
+        if clock:
+            hole = max(HOLE, recipe.every * (recipe.window or 0))
+            times = _times(f"{path}: column {recipe.clock}", table.texts[-1], hole)
+        return Recording(*table, *times)._replace(texts=dict(zip(wanted, table.texts)))
 
-    return threaded(read, tables, "recordings")
+    def read_first(clip):
+        for wanted in texts:
+            try:
+                return read(clip, wanted)
+            except Exception as error:
+                why = error
+        return why
+
+    return threaded(read_first, tables, "recordings")
 
 
 def _time(cell):
@@ -477,7 +479,7 @@ def say_columns(clips, recipe, texts=()):
     any order; the recipe's columns if no clip is such a table.
     """
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
-        (table,) = _read_tables([clip], recipe, texts)
+        (table,) = _read_tables([clip], recipe, [dict(enumerate(texts))])
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [
@@ -489,30 +491,30 @@ def say_columns(clips, recipe, texts=()):
     return recipe.columns
 
 
-def _stretches(clip, table, texts):
-    """The Clips, without labels, of rows without gaps and holes of the same texts.
+def _stretches(clip, table, alike):
+    """The Clips, without labels, of rows without gaps and holes.
 
-    table.texts: the column of labels, and that of groups, if they are read.
+    alike: LABEL or GROUP, those of which a stretch has one.
     """
     gaps = _gaps(table)
     begins = np.arange(len(gaps)) == 0
     begins[1:] |= table.ends[:-1] < table.begins[1:]
-    for column in (gaps, *texts):
+    for column in (gaps, *(table.texts[name] for name in alike if name in table.texts)):
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins).tolist()
     stretches = []
     for start, stop in zip(starts, [*starts[1:], len(gaps)]):
-        truth = [text[start:stop] for text in table.texts[:1]]
-        groups = [text[start] for text in table.texts[1:]]
-        groups = [None if is_unnamed(group) else group for group in groups]
         part = clip._replace(
             name=f"{clip.name}@{start}",
             sources=[table.numbers[start:stop]],
-            group=[clip.group, *groups][-1],
             recording=clip.name,
             edges=np.append(table.begins[start:stop], table.ends[stop - 1]),
-            truth=truth[0] if truth else None,
         )
+        if LABEL in table.texts:
+            part = part._replace(truth=table.texts[LABEL][start:stop])
+        if GROUP in table.texts:
+            group = table.texts[GROUP][start]
+            part = part._replace(group=None if is_unnamed(group) else group)
         stretches += [] if gaps[start] else [part]
     return stretches
 
