@@ -417,7 +417,7 @@ def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
     bank.recipes = recipes_of(PLAIN, (5,), [24], ["raw"], [False], [1, 30])
     fill(bank, [ranking_of(bank)], [*methods(bank, 0, Settings())])
     assert bank.names == ["plain"] and list(bank.absent) == ["stack 30"]
-    assert "recipe stack 30 left out: n_blocks must" in capsys.readouterr().err
+    assert "recipe stack 30 left out: 0: n_blocks must" in capsys.readouterr().err
 
 
 def test_rows_on_single_candidates_take_those_that_are_summed():
