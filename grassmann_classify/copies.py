@@ -1,7 +1,7 @@
 """Clips that are there twice: with the same frames, or in another encoding."""
 
 from collections import Counter, defaultdict, namedtuple
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -53,18 +53,27 @@ def across(pairs, splits):
 
 def _with_equal_frames(sets):
     """{(i, j): Copy} of the sets of rows that share half, told by hashes."""
-    frames = threaded(
-        lambda rows: {hash(row.tobytes()) for row in rows}, sets, "copies"
+    hashes = threaded(
+        lambda rows: tuple(hash(row.tobytes()) for row in rows), sets, "copies"
     )
+    frames = [*map(set, hashes)]
     holders = defaultdict(list)
-    for i, hashes in enumerate(frames):
-        for number in hashes:
+    twins = defaultdict(list)
+    for i, numbers in enumerate(frames):
+        twins[hashes[i]].append(i)
+        for number in numbers:
             holders[number].append(i)
     shared = Counter()
     for owners in holders.values():
         if len(owners) <= COMMON:
             shared.update(combinations(owners, 2))
-    pairs = {}
+    # equal sets, however many, each with the next
+    pairs = {
+        pair: Copy(*pair, "all frames are the same")
+        for owners in twins.values()
+        if len(owners) > COMMON
+        for pair in pairwise(owners)
+    }
     for (i, j), number in shared.items():
         shorter = min(len(sets[i]), len(sets[j]))
         alike = number == len(frames[i]) == len(frames[j])  # but for order and repeats

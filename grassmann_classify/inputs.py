@@ -59,6 +59,10 @@ def labelled_clips(recipe, settings, paths):
         raise ValueError(
             f"{path} is a table: --label-column names its column of labels"
         )
+    elif settings.group_by:
+        raise ValueError(
+            f"--group-by goes with files of clips; in {path} an array, group, holds groups"
+        )
     else:
         clips, parts = load_npz(path, recipe.key, recipe.axes)
     where = paths.labels or path

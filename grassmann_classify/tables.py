@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from grassmann_classify.baseline_rows import meaning
+from grassmann_classify.evaluation import shares_of
 from grassmann_classify.rows import FEWEST, front, within_chance
 from grassmann_classify.words import FORMULA, TERMS, UNLIKE, in_words, plural
 from grassmann_sc import shared
@@ -124,9 +125,11 @@ def accuracies(results, columns, comparison):
         cells = []
         for column in columns:
             shares = [split[column] for split in done]
+            if column != "accuracy" and column in comparison.pooled.get(name, ()):
+                shares = [comparison.pooled[name][column]]
             cells.append(f"{np.mean(shares):.1f}" if done else "")
             if spread:
-                cells.append(f"{np.std(shares, ddof=1):.1f}" if len(done) > 1 else "")
+                cells.append(f"{np.std(shares, ddof=1):.1f}" if len(shares) > 1 else "")
         behind = comparison.behind.get(name)
         cells.append("" if behind is None else f"{round(behind, 1) + 0.0:.1f}")
         cells.append("yes" if name in comparison.as_good else "")
@@ -154,9 +157,13 @@ def conclusion(comparison, n_clips, thing):
     first = comparison.first
     if first is None:
         return ["No row has an answer for every test part."]
+    of = plural(n_clips, f"test {thing}")
+    if comparison.pooled:
+        each = comparison.pooled[first]["accuracy"]
+        of = f"the {thing}s of a split in the mean, {each:.1f} % of {of}"
     lines = [
-        f"{first} is right for {comparison.accuracy[first]:.1f} % of "
-        f"{plural(n_clips, f'test {thing}')} (chance: {comparison.chance:.0f} %)."
+        f"{first} is right for {comparison.accuracy[first]:.1f} % of {of} "
+        f"(chance: {comparison.chance:.0f} %)."
     ]
     others = [name for name in comparison.accuracy if name != first]
     if not others:
@@ -319,11 +326,12 @@ def _notes(splits):
 # chance}; as_good: the rows that are at most `difference` points behind the best, [] of
 # fewer than FEWEST clips; chance: the accuracy in % of always answering the largest
 # class; n_units: how many groups were compared, or clips where groups are few, as `unit`
-# says
+# says; pooled {row: shares of all answers}: where test parts differ in size or classes,
+# accuracy, and what a part without a class does not tell
 Comparison = namedtuple(
     "Comparison",
-    "first accuracy behind as_good difference chance n_units unit",
-    defaults=[None, {}, {}, [], None, 0.0, 0, "clip"],
+    "first accuracy behind as_good difference chance n_units unit pooled",
+    defaults=[None, {}, {}, [], None, 0.0, 0, "clip", {}],
 )
 
 
@@ -342,7 +350,9 @@ def compared(results, pairs, collection):
         what = "group"
     unit = np.unique(unit, return_inverse=True)[1]
     n_units = len(np.unique(unit[tested]))
-    _, counts = np.unique(label[tested], return_counts=True)
+    classes = np.unique(label[tested])
+    # of each class in each test part
+    parts = np.array([[np.mean(label[t] == c) for c in classes] for _, t in pairs])
     shares = {}
     for name, splits in results.items():
         done = successes(splits)
@@ -353,10 +363,17 @@ def compared(results, pairs, collection):
                 for split, (_, test) in zip(splits, pairs)
             ]
             shares[name] = np.bincount(unit[tested], np.concatenate(right))
+    pooled = {}
+    if not parts.all() or len({len(test) for _, test in pairs}) > 1:
+        some = slice(None) if not parts.all() else slice(1)
+        for name in shares:
+            told = shares_of(*all_answers(label, pairs, results[name]))
+            pooled[name] = dict([*told.items()][some])
     about = Comparison(
-        chance=100 * counts.max() / counts.sum(),
+        chance=100 * parts.mean(axis=0).max(),
         n_units=n_units,
         unit=what,
+        pooled=pooled,
     )
     if not shares:
         return about

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from grassmann_classify.clips import Collection
-from grassmann_classify.evaluation import best_so_far
+from grassmann_classify.evaluation import best_so_far, shares_of
 from grassmann_classify.rows import FEWEST, front, unit_shares, within_chance
 from grassmann_classify.tables import (
     Comparison,
+    accuracies,
     compared,
     conclusion,
     each_class,
@@ -31,9 +32,8 @@ def rows_of(right, pairs, label):
             np.broadcast_to(table, (len(pairs), len(label))), pairs
         ):
             predicted = np.where(answers[test], label[test], -1)
-            accuracy = 100 * np.mean(predicted == label[test])
-            split = {"predicted": predicted, "accuracy": accuracy, "failed": None}
-            results[name].append(split)
+            split = {"predicted": predicted, "failed": None, "seconds": 0.0}
+            results[name].append(split | shares_of(label[test], predicted))
     return results
 
 
@@ -124,13 +124,39 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
         "GDA": np.array([1, 1, 1, 1, 1, 0], bool),
     }
     results = rows_of(right, pairs, label)
-    results["DCC"] = [results["gSC"][0], {"predicted": None, "failed": "no rank"}]
+    results["DCC"] = [
+        results["gSC"][0],
+        {"predicted": None, "failed": "x", "seconds": 0},
+    ]
     found = compared(results, pairs, collection_of(label))
     assert found.accuracy == pytest.approx({"gSC": 87.5, "GDA": 37.5})
     assert found.first == "gSC" and found.behind == {"GDA": 50.0}
     assert found.as_good == []  # four clips tell nothing
     assert found.n_units == 4 and found.unit == "clip"
-    assert found.chance == pytest.approx(60)  # three of five answers are of class 1
+    # of class 1 are half of the first part, and all of the second
+    assert found.chance == pytest.approx(75)
+    assert found.pooled["gSC"]["accuracy"] == pytest.approx(80)  # four of five
+    # recalls of one half and of all three; class 0 is not in the second part
+    assert found.pooled["GDA"]["balanced"] == pytest.approx((100 + 100 / 3) / 2)
+    first, *_ = conclusion(found, 4, "clip")
+    assert first == (
+        "gSC is right for 87.5 % of the clips of a split in the mean, 80.0 % of 4 test "
+        "clips (chance: 75 %)."
+    )
+    table = accuracies(results, ["accuracy", "balanced", "f1"], found)
+    assert table.columns[3:5] == ["balanced, %", "±"]
+    (cells,) = (row for row in table.rows if row[0] == "GDA")
+    assert cells[3:5] == ["66.7", ""]
+
+
+def test_parts_of_several_sizes_with_all_classes_keep_their_spread():
+    label = np.array([0, 1, 0, 1, 1, 0, 1])
+    pairs = [(np.arange(2), np.array([2, 3, 4])), (np.arange(5), np.array([5, 6]))]
+    results = rows_of({"gSC": np.array([1, 1, 1, 0, 1, 1, 1], bool)}, pairs, label)
+    found = compared(results, pairs, collection_of(label))
+    assert found.pooled == {"gSC": {"accuracy": 80.0}}
+    (cells,) = accuracies(results, ["accuracy", "balanced"], found).rows
+    assert cells[3:5] == ["87.5", "17.7"]
 
 
 def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():

@@ -57,6 +57,13 @@ def test_frames_that_many_sets_hold_tell_of_no_copy():
         assert len(pairs) == (n * (n - 1) / 2 if n == COMMON else 0)
 
 
+def test_equal_sets_are_copies_however_many_each_of_the_next():
+    n = COMMON + 2
+    pairs = copies([rows(9), *[rows(1, 2, 2)] * n, rows(2, 1, 2), rows(7, 7)])
+    assert [(i, j) for i, j, _ in pairs] == [(i, i + 1) for i in range(1, n)]
+    assert {pair.why for pair in pairs} == {"all frames are the same"}
+
+
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
     sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
     assert [pair.why for pair in copies(sets)] == 3 * ["3 of 3 frames are the same"]

@@ -219,3 +219,12 @@ def test_clusters_and_checks_take_bases(here, capsys):
     assert re.search("set 5 .*right", capsys.readouterr().out)
     main(["cluster", "b.npz", "-k", "2", "--no-pictures"])
     assert "10 + 10" in capsys.readouterr().out
+
+
+def test_groups_of_a_file_of_sets_are_an_array_and_no_part_of_names(tmp_path):
+    X = np.random.default_rng(0).random((8, 5, 3))
+    np.savez(tmp_path / "sets.npz", X=X, y=np.arange(8) % 2)
+    with pytest.raises(
+        SystemExit, match="--group-by goes with files of clips; in .*npz"
+    ):
+        main(["compare", str(tmp_path / "sets.npz"), "--group-by", r"(\d)"])
