@@ -353,6 +353,10 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     error. label_column: the truth of tables that have it; group_column: their groups.
     """
     tables = [clip for clip in clips if is_table(clip.sources[0])]
+    if recipe.window is None and tables and label_column:
+        to_stderr(
+            "without --window each new recording is one clip: its labels are passed over"
+        )
     if recipe.window is None or not tables:
         return clips
     others = [clip for clip in clips if not is_table(clip.sources[0])]

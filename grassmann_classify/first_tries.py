@@ -109,7 +109,10 @@ def best(scores):
 
 
 def by_each_C(C, K, y, answer, weights=None):
-    """{C: answer(machine)} of machines on the matrix K of a kernel, C ascending."""
+    """{C: answer(machine)} of machines on the matrix K of a kernel, the largest C first.
+
+    The first is taken where all are as good: a small one answers the largest class.
+    """
     least = 1 if weights is None else weights.min()
     answers = {}
     # a larger C changes nothing where no multiplier is at its bound
@@ -120,7 +123,7 @@ def by_each_C(C, K, y, answer, weights=None):
             bounded = np.abs(svm.dual_coef_).max() >= c * least
             labels = answer(svm)
         answers[c] = labels
-    return answers
+    return dict(reversed(answers.items()))
 
 
 def kernel_predictions(C):

@@ -217,12 +217,13 @@ def _random_pairs(label, share, repeats, seed):
             f"--train {share:g} needs {needed} clips of each class, "
             f"{classes[counts.argmin()]} has {counts.min()} that could be read"
         )
-    if share < 1 <= counts.min() * min(share, 1 - share):
+    each = share * counts
+    if share < 1 <= min(each.min(), (counts - each).min()) and (each % 1 == 0).all():
         splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
         return [*splitter.split(label, label)]
     numbers = np.full(len(classes), int(share))
-    if share < 1:  # of some class less than a clip: each has one on both sides
-        numbers = np.rint(share * counts).astype(int).clip(1, counts - 1)
+    if share < 1:  # classes of one size have as many on either side, at least one
+        numbers = (each + 0.5).astype(int).clip(1, counts - 1)
     rng = np.random.default_rng(seed)
     pairs = []
     for _ in range(repeats):

@@ -25,7 +25,7 @@ from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
 from grassmann_classify.tables import Comparison, compared, natural_classes
-from grassmann_sc import subspaces
+from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -171,10 +171,21 @@ def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
     K = X @ X.T
     C = [100.0, 0.01, 1.0]
     found = kernel_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
-    assert list(found) == [(("C", c),) for c in sorted(C)]
+    assert list(found) == [(("C", c),) for c in sorted(C, reverse=True)]
     for c in C:
         alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
         assert np.array_equal(found[("C", c),], alone.predict(K[1::2, ::2]))
+
+
+def test_a_machine_that_any_c_makes_perfect_in_folds_does_not_answer_the_largest_class():
+    """One set of a class to learn from in a fold, two or one in the training part."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 2)[:-4]
+    X = np.eye(8)[y] + 0.02 * rng.standard_normal((12, 8))
+    pairs = [(np.arange(0, 8, 2), np.arange(1, 8, 2))]
+    search = tuning.Search(y, pairs, kernel_predictions([0.1, 1, 10, 100]))
+    choice = search.choose({("x",): X @ X.T})
+    assert choice.score == 1 and dict(choice.parameters) == {"C": 100}
 
 
 def test_a_method_that_fails_is_named_and_the_others_go_on(

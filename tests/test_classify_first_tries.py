@@ -269,13 +269,13 @@ def test_the_limits_are_of_rows_not_of_sets():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("noise", [0.2, 1.0, 2.5])
 def test_what_is_chosen_by_is_what_each_machine_answers(n_classes, noise):
-    """For every C, also where a larger one changes nothing, and both scales."""
+    """For every C, the largest first, also where it changes nothing, and both scales."""
     sets, y = clips(30, n_classes, noise)
     queries, _ = clips(40, n_classes, noise + 0.5, seed=1)
     many = [1e-4, 0.03, 0.3, 3.0, 30.0, 300.0, 1e4]
     found = predictions(many[::-1])(sets, queries, y)
     # the usual scale comes first
-    asked = [(("C", c), ("scale", scale)) for scale in SCALES for c in many]
+    asked = [(("C", c), ("scale", scale)) for scale in SCALES for c in many[::-1]]
     assert [*found] == asked and [*SCALES] == ["unit length", "standardised"]
     for (_, c), (_, scale) in asked:
         alone = FramesSVM(c, scale).fit(sets, y).predict(queries)

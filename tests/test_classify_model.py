@@ -785,7 +785,7 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
         "gSC",
     ]
     assert list(rows[0]) == header
-    assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 7
+    assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 6
     out = capsys.readouterr().out
     assert re.search(r"accuracy.*balanced.*F1", out)
     assert "2 classes" in out and "2 splits: random splits, 50 % to train" in out

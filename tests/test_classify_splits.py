@@ -195,6 +195,10 @@ def test_random_splits_keep_the_share_of_each_class():
         for train, test in split_at_random(uneven, share, 5, 0):
             assert np.unique(uneven[train], return_counts=True)[1].tolist() == numbers
             assert sorted([*train, *test]) == list(range(62))
+    for n in (3, 5, 7):  # classes of one size have the same number on either side
+        odd = np.arange(6 * n) % 6
+        for train, _ in split_at_random(odd, 0.5, 5, 0):
+            assert np.bincount(odd[train]).tolist() == [n // 2 + 1] * 6
     with pytest.raises(
         ValueError, match="--train 0.5 needs 2 clips of each class, b has 1"
     ):

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -227,6 +228,11 @@ def test_a_column_that_no_new_recording_has_is_told(here, capsys):
         new_stretches(find_new_clips(here), recipe, label, group)
         told = [f"no new recording has the column {name}" for name in said]
         assert capsys.readouterr().err.splitlines() == told
+    whole = replace(recipe, window=None)
+    assert len(new_stretches(find_new_clips(here), whole, "activity")) == 2
+    assert "each new recording is one clip" in capsys.readouterr().err
+    new_stretches(find_new_clips(here), whole)
+    assert not capsys.readouterr().err
 
 
 def test_clusters_read_the_same_columns_of_all_tables_in_any_order(here, capsys):
