@@ -270,12 +270,17 @@ class Search:
             for name in names
         }
         leader = max(best.values(), key=np.sum)
-        to_come = len(np.unique(self._tested(len(self.folds)))) - len(leader)
+        seen = self._tested(n_folds)
+        later = self._tested(len(self.folds))[len(seen) :]
+        # where sets are asked again, their shares may change too
+        to_come = (
+            len(later) if len(later) and not np.isin(later, seen).any() else np.inf
+        )
         return [
             name
             for name, mine in best.items()
             if (leader - mine).sum()
-            <= min(SURE * np.linalg.norm(leader - mine), to_come or np.inf)
+            <= min(SURE * np.linalg.norm(leader - mine), to_come)
         ]
 
     def _best(self, tried, left_out, names, n_folds, n_tried):

@@ -12,6 +12,7 @@ from grassmann_classify.inputs import (
     new_clips,
     read,
     read_by,
+    say_alike,
 )
 from grassmann_classify.learning import build_more, build_new, learn, more
 from grassmann_classify.model import answers_of, in_cells, possible_classes
@@ -73,6 +74,7 @@ def add(recipe, settings, paths, out):
     if model.labels.dtype.kind in "iuf" and label.dtype.kind == "U":
         kind = float if model.labels.dtype.kind == "f" else int
         label = np.array([_number(text, kind) for text in label.tolist()])
+    say_alike({*label.tolist(), *model.classes.tolist()})
     before = len(model.labels)
     model = more(model, collection._replace(label=label), clips)
     say_failed(collection)
@@ -190,7 +192,7 @@ def answer(settings, paths, out, model, new):
         for row, record in zip(table.rows, records)
     ]
     report.table(Table([*table.columns[:-1], "because"], rows))
-    report.table(unusable(answers.failed, len(new)))
+    report.table(unusable(answers.failed))
     report.save()
     if paths.json:
         words = [*map(json.dumps, records)]

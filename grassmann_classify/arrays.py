@@ -48,6 +48,7 @@ HOLE = 10
 Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends"])
 LABEL = "label"
 GROUP = "group"
+UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # of clocks, in a second
 
 
 # ------------------------------------------------------------------ sets of an .npz file
@@ -406,7 +407,10 @@ def _read_tables(tables, recipe, texts):
         times = edges[:-1], edges[1:]
         if clock:
             hole = max(HOLE, recipe.every * (recipe.window or 0))
-            times = _times(f"{path}: column {recipe.clock}", table.texts[-1], hole)
+            named = re.fullmatch(frames.CLOCK, recipe.clock, re.IGNORECASE)
+            each = UNITS.get((named and named[4] or "s").lower(), 1)
+            column = f"{path}: column {recipe.clock}"
+            times = _times(column, table.texts[-1], each, hole)
         return Recording(*table, *times)._replace(texts=dict(zip(wanted, table.texts)))
 
     def read_first(clip):
@@ -428,10 +432,10 @@ def _time(cell):
         return datetime.fromisoformat(cell.replace("Z", "+00:00"))
 
 
-def _times(column, cells, hole):
-    """When the rows of a clock's cells begin (n,), and when they end.
+def _times(column, cells, each_second, hole):
+    """When the rows of a clock's cells begin (n,), and when they end, in seconds.
 
-    Numbers are seconds as they stand; ISO times become seconds from the first on. Rows
+    Numbers are so many a second; ISO times become seconds from the first on. Rows
     of one time share evenly what passes until the next. If they then last `hole` times
     what is usual, they last as usual: nothing was recorded behind them.
     """
@@ -442,7 +446,8 @@ def _times(column, cells, hole):
             time = _time(cell)
             start = time if start is None else start
             since = time - start  # not of a number and a moment
-            times.append(time if isinstance(time, float) else since.total_seconds())
+            is_number = isinstance(time, float)
+            times.append(time / each_second if is_number else since.total_seconds())
     except (TypeError, ValueError):
         raise ValueError(
             f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got "

@@ -99,7 +99,7 @@ def check(recipe, settings, paths, out):
         }
         title = "Labels that may be wrong"
         draw_clips(report, "suspects", title, collection, clips, recipe, leads)
-    report.about(collection, len(clips))
+    report.about(collection)
     for heading, table in (tables | {"Copies": copies}).items():
         report.section(heading)
         report.table(table)

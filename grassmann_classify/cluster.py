@@ -85,7 +85,7 @@ def cluster(recipe, settings, paths, out):
             [(names[i], clusters.number[i]) for i in clusters.order],
         )
     )
-    report.table(unusable(collection.unusable, len(clips)))
+    report.table(unusable(collection.unusable))
     report.save()
     say_failed(collection)
 

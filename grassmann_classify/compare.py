@@ -154,7 +154,7 @@ def leave(run, done, pictures=False):
         report.table(summed(results))
     if pictures:
         draw_results(report, run, pairs, results, comparison)
-    report.about(collection, len(run.clips))
+    report.about(collection)
     report.save()
 
 

@@ -27,7 +27,7 @@ from grassmann_classify.finding import (
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
-from grassmann_classify.words import plural, to_stderr
+from grassmann_classify.words import each_once, first_of, plural, to_stderr
 from grassmann_sc import frames
 
 # sizes above which kernels are left out by default
@@ -74,7 +74,7 @@ def labelled_clips(recipe, settings, paths):
         if parts:
             to_stderr(f"passed over, for those of --splits: {parts.how}")
         parts = parts_of_file(paths.splits, [clip.name for clip in clips])
-    _say_alike({clip.label for clip in clips})
+    say_alike({clip.label for clip in clips})
     clips = with_bases(clips, recipe.key)
     if not settings.label_column and recipe.axes is None:
         columns = say_columns(clips, recipe)
@@ -85,7 +85,7 @@ def labelled_clips(recipe, settings, paths):
     return clips, parts, recipe_of(clips, recipe, settings)
 
 
-def _say_alike(labels):
+def say_alike(labels):
     """Say which labels, of different texts, are the same number."""
     texts = {}
     for label in sorted(map(str, labels)):
@@ -164,7 +164,12 @@ def collection_of(recipe, settings, paths, clips, most_rows=0):
     several = paths.data.is_dir() or settings.label_column
     strict = settings.strict or not (several or settings.skip)
     headers = look(clips, recipe, strict, settings.skip)
-    return build_all(clips, recipe, strict, most_rows, headers=headers)
+    collection = build_all(clips, recipe, strict, most_rows, headers=headers)
+    said = {name for name, r in headers.items() if getattr(r, "missing", None)}
+    why = {name: why for name, why in collection.unusable.items() if name not in said}
+    if why:  # said again at the end, if the run comes so far
+        to_stderr(f"{len(why)} cannot be used: {first_of(each_once(why), '; ')}")
+    return collection
 
 
 def inputs_for(collection, recipe, settings, recipes=None):

@@ -152,7 +152,7 @@ class Report:
         self.headings.append(heading)
         self.parts.append(f'<h2 id="s{len(self.headings)}">{html.escape(heading)}</h2>')
 
-    def about(self, collection, n_clips):
+    def about(self, collection):
         """What the sets are, and the clips that could not be used."""
         counts = Counter(collection.label.tolist())
         classes = [f"{c} ({counts[c]})" for c in natural_classes(collection.label)]
@@ -168,7 +168,7 @@ class Report:
             words += f" {plural(len(np.unique(collection.group)), 'group')}."
         self.section("The data")
         self.text(words)
-        self.table(unusable(collection.unusable, n_clips))
+        self.table(unusable(collection.unusable))
 
     def text(self, *paragraphs):
         for words in paragraphs:
@@ -316,9 +316,9 @@ def _figure(cell):
     )
 
 
-def unusable(why, n_clips):
-    """The Table of clips that could not be used, and why."""
-    title = f"{len(why)} of {plural(n_clips, 'clip')} could not be used"
+def unusable(why):
+    """The Table of clips, or windows, that could not be used, and why."""
+    title = f"{len(why)} could not be used"
     return Table(["clip", "why"], [*why.items()], title if why else "")
 
 

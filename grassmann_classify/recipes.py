@@ -140,6 +140,8 @@ def kept_rows(rows, recipe):
     if not recipe.arma:
         rows = subspaces.block_hankel(rows, recipe.stack)
     rows = core.real_array(rows, "rows").copy()
+    if recipe.center and (rows == rows[:1]).all():
+        raise ValueError("less their mean no frame is left: all frames are the same")
     subspaces.normalise(rows, recipe.center, False)
     return subspaces.block_hankel(rows, recipe.arma) if recipe.arma else rows
 

@@ -7,6 +7,7 @@ than half of these windows are. Segments of one answer that touch are a stretch.
 
 from bisect import bisect
 from collections import namedtuple
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -118,17 +119,27 @@ def stretches_of(recordings, spans, labels):
 def labelled_rows(clips, classes, recordings):
     """(Recordings, spans, labels) of rows of these recordings that have a label, or ().
 
-    A label that is none of the classes, as labelled_stretches names them, is UNLIKE all.
+    A label that is none of the classes, as labelled_stretches names them, is UNLIKE all;
+    one that is the same number is that class.
     """
-    names = {*map(str, classes)}
+    names = {}
+    for name in map(str, classes):
+        names[name] = name
+        with suppress(ValueError):
+            names[float(name)] = name
+
+    def class_of(label):
+        with suppress(ValueError):
+            label = label if label in names else float(label)
+        return names.get(label, UNLIKE)
+
     rows = [
-        (clip.recording, span, printable(label, but=""))
+        (clip.recording, span, class_of(printable(label, but="")))
         for clip in clips
         if clip.truth is not None and clip.recording in recordings
         for span, label in zip(pairwise(clip.edges), clip.truth)
         if not is_unnamed(label)
     ]
-    rows = [(*row, label if label in names else UNLIKE) for *row, label in rows]
     return [*map(np.array, zip(*rows))]
 
 

@@ -111,7 +111,7 @@ def say_failed(collection, results=()):
     why = collection.unusable
     if why:
         lines = "\n  ".join(each_once(why))
-        to_stderr(f"\n{plural(len(why), 'clip')} could not be used:\n  {lines}")
+        to_stderr(f"\n{len(why)} could not be used:\n  {lines}")
     failed = [
         f"{name} failed: {split['failed']}"
         for name, splits in dict(results).items()

@@ -175,7 +175,7 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
     quick = "--methods", "nearest", "--no-kernels"
     results = run(tmp_path, "--skip", *quick)
     assert results["n_sets"] == 12
-    end = capsys.readouterr().err.partition("5 clips could not be used:\n")[2]
+    end = capsys.readouterr().err.partition("\n5 could not be used:\n")[2]
     for why in (
         r"run/corrupt\.mp4: not a video, or cut short",
         "run/empty: holds no image",
@@ -632,7 +632,7 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(
     arrays(*(data / label / f"{k}.npy" for label in "ab" for k in range(2, 4)))
     run(tmp_path, *FEW, "--skip")
     err = capsys.readouterr().err
-    assert f"2 clips could not be used:\n  a/c.mp4, b/c.mp4: {command}\n" in err
+    assert f"\n2 could not be used:\n  a/c.mp4, b/c.mp4: {command}\n" in err
     assert err.count("PyAV") == 2  # before the run, and at its end
     for file in data.rglob("*.npy"):
         file.unlink()
@@ -967,6 +967,21 @@ def test_an_error_names_the_labels_that_lie_there(tmp_path, header):
     (data / "what.csv").write_text(f"{header}\n")
     said = f"what.csv has labels: --labels {data / 'what.csv'} takes them"
     assert said in refused(tmp_path)
+
+
+def test_what_cannot_be_used_is_told_before_an_error_that_follows_from_it(
+    tmp_path, capsys
+):
+    for label in "ab":
+        (tmp_path / "data" / label).mkdir(parents=True)
+        for k in range(4):
+            rows = np.random.default_rng(k).random((6, 4))
+            rows[0, 0] = np.nan if (label, k > 0) == ("a", True) else 1
+            np.save(tmp_path / "data" / label / f"{k}.npy", rows)
+    with pytest.raises(SystemExit, match="a has 1 that could be read"):
+        main(["compare", str(tmp_path / "data"), "--out", str(tmp_path / "out")])
+    err = capsys.readouterr().err
+    assert "3 cannot be used: a/1.npy, a/2.npy, a/3.npy: " in err and "finite" in err
 
 
 @pytest.mark.parametrize(

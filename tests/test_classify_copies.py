@@ -169,7 +169,7 @@ def test_noise_of_one_channel_is_no_copy_and_a_file_that_lies_there_twice_is(
         (tmp_path / "data" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
         np.save(f"data/{'ab'[i % 2]}/{i:02}.npy", rng.standard_normal((20, 1)))
     plain = ["--no-pictures", "--recipe", "plain", "--p", "1"]
-    usual = [*plain, "--no-kernels", "--methods", "nearest", "--repeats", "2"]
+    usual = [*plain, "--no-kernels", "--methods", "nearest", "--repeats", "4"]
     main(["check", "data", *plain])
     main(["compare", "data", *usual])
     printed = capsys.readouterr()

@@ -175,7 +175,7 @@ def test_folders_hold_a_basis_a_file_or_several(here, capsys):
     rows = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
     names = {row.partition(",")[0] for row in rows}
     assert names & {"left/0.npz#0", "left/10.npz"} and "left/0.npz" not in names
-    assert "2 clips could not be used" in err
+    assert "\n2 could not be used" in err
     assert "left/bad.npz: bases must have orthonormal columns" in err
     assert "left/frames.npy: holds frames, the others hold a ready-made subspace" in err
 

@@ -1200,6 +1200,8 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
             np.save(tmp_path / "data" / label / f"{k}.npy", rows)
     np.save(tmp_path / "more" / "1" / "short.npy", rows[:2] + 1)
     np.save(tmp_path / "more" / "2" / "long.npy", rows + 1)
+    (tmp_path / "more" / "2.0").mkdir()
+    np.save(tmp_path / "more" / "2.0" / "long.npy", rows + 5)
     out = "--out", tmp_path / "out"
     kept = tmp_path / "m.npz"
     given = "predict", "--data", tmp_path / "data", "--save", kept, "--methods", "gsc"
@@ -1207,7 +1209,9 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
     adding = "add", tmp_path / "more", "--model", kept, "--save"
     main([*map(str, [*adding, tmp_path / "m2.npz", *out])])
     said = capsys.readouterr()
-    assert "1 set more" in said.out
+    assert "2 sets more" in said.out
+    assert "labels 2 and 2.0 are two classes here, and one number" in said.err
+    shutil.rmtree(tmp_path / "more" / "2.0")
     assert "1/short.npy: n_blocks must be at most n_frames = 2" in said.err
     with pytest.raises(SystemExit, match="1/short.npy: n_blocks must be at most"):
         main([*map(str, [*adding, tmp_path / "m3.npz", "--strict", *out])])

@@ -67,7 +67,7 @@ def test_a_broken_table_is_named_with_its_line_and_the_rule(folders, capsys):
     (folders / "sit" / "3.csv").write_text("\n".join([*text[:7], "7,1,,2", *text[8:]]))
     main(["compare", "data", "--repeats", "1", *QUICK])
     err = capsys.readouterr().err
-    assert "1 clip could not be used" in err
+    assert "\n1 could not be used" in err
     assert "3.csv: line 8: column ay must hold a finite number, got ''" in err
 
 

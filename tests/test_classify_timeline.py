@@ -192,6 +192,19 @@ def test_rows_of_one_time_share_what_passes_until_the_next(here):
     np.testing.assert_allclose(spans[:, 1], np.arange(0.5, 3, 0.5))
 
 
+@pytest.mark.parametrize(
+    "name, unit", [("time (ms)", 1e3), ("Timestamp_US", 1e6), ("time [ns]", 1e9)]
+)
+def test_a_clock_whose_name_tells_its_unit_tells_seconds(here, name, unit):
+    lines = [f"{i * unit / 20:.0f},{i % 2},{i % 3},walk" for i in range(10)]
+    (here / "day.csv").write_text("\n".join([f"{name},x,y,activity", *lines]))
+    recipe = Recipe(1, window=5, clock=name)
+    clips, columns = labelled_stretches(here / "day.csv", recipe, "activity")
+    assert columns == ["x", "y"]
+    spans = build_all(clips, recipe).spans
+    np.testing.assert_allclose(spans, [(0, 0.25), (0.25, 0.5)])
+
+
 @pytest.mark.parametrize("each", [1, 5])
 def test_a_hole_in_a_clock_ends_a_stretch_and_was_not_recorded(here, each):
     """Thirty rows, an hour of nothing, thirty rows; five rows a time, or one."""
@@ -441,6 +454,13 @@ def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
         ("day.csv", 3, 5, "walk"),
     ]
     assert labelled_rows(clips, ["sit"], {"bare.csv"}) == []
+    # as pandas writes whole numbers of a column that lacks some
+    write(here / "day.csv", rows, np.where(labels == "sit", "1.0", "2.50"))
+    numbers = new_stretches(find_new_clips(here), recipe, "activity")
+    *_, told = labelled_rows(numbers, ["1", "2.5", "x"], {"day.csv"})
+    assert {*told} == {"1", "2.5"}
+    *_, told = labelled_rows(numbers, [1.0, 3.0], {"day.csv"})
+    assert {*told} == {"1.0", UNLIKE}
     labels[10:20] = "nan"  # no label in training either
     labels = np.where(np.arange(100) < 60, labels, "wa\tlk")
     write(here / "day.csv", rows, labels)

@@ -436,6 +436,24 @@ def test_a_choice_tells_the_shares_of_those_still_in():
     )
 
 
+def test_a_candidate_behind_in_the_first_repeat_may_make_it_up_in_the_next():
+    """By more than the sets that no fold has asked yet, since others are asked again."""
+    y = np.zeros(20, int)
+    folds = [(np.arange(15, 20), np.arange(10)), (np.arange(15, 20), np.arange(11))]
+    wrong = {"a": {10: 0, 11: 11}, "b": {10: 2, 11: 0}}  # of so many
+
+    class Named(str):
+        def parts(self, train, tested):
+            return self, len(tested)
+
+    def predict(name, n, y):
+        return {(): np.arange(n) < wrong[name][n]}
+
+    some = {(name, 1): Named(name) for name in "ab"}
+    choice = tuning.Search(y, folds, predict).choose(some)
+    assert choice.gram == ("b", 1) and choice.n_tried == 4
+
+
 @pytest.mark.parametrize("fails", [0, 2, 4])
 def test_what_a_fold_cannot_have_is_left_out_as_if_it_had_not_been_there(fails):
     """Even the leader, in the last fold, when others were already given up for it."""
