@@ -688,15 +688,16 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         if not len(X):
             return
         known = self.classes_[self.index_]
-        if "U" in (kinds := known.dtype.kind + new.dtype.kind) and kinds != "UU":
+        both = np.concatenate([known, new[index]])
+        kinds = {known.dtype.kind, new.dtype.kind}
+        told = [*known.tolist(), *new[index].tolist()]
+        if len(kinds) > 1 and ("b" in kinds or both.tolist() != told):
             raise ValueError(
                 f"y must hold labels of one type with those learned, as {known[0]!r}, "
                 f"got {new[0]!r}"
             )
         atoms = shared.joined([self.atoms_, X])
-        self.classes_, self.index_ = classes_of(
-            np.concatenate([known, new[index]]), len(atoms)
-        )
+        self.classes_, self.index_ = classes_of(both, len(atoms))
         self._take(self._checked_how(), atoms)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -1247,6 +1248,7 @@ def labels_of(y):
     """y as an array (n,) of one label a sample."""
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
+    given = y
     try:
         y = np.asarray(y) if hasattr(y, "__array__") else y  # of pandas, integers too
         y = column_or_1d(y, warn=True)
@@ -1262,6 +1264,12 @@ def labels_of(y):
         raise ValueError(
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
+        )
+    listed = given if isinstance(given, (list, tuple)) else []
+    told = {label for label in listed if isinstance(label, (str, bytes, int, float))}
+    if len(told) > len({*y.tolist()}):
+        raise ValueError(
+            f"y must hold labels of one type, which an array keeps apart, got {given!r:.60}"
         )
     return y
 

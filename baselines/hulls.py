@@ -255,10 +255,11 @@ def _affine_tile(products, rows, columns, vectors, most, start, stop, out):
                     w.x[a] = row_own[top + a] - C[a, m]
                 for b in range(m):
                     w.y[b] = C[k, b] - column_own[left + b]
-                projected, _ = _project(w, C, k, m, 1e-8)
+                projected, pivot = _project(w, C, k, m, 1e-8)
                 scale = row_own[top + k] + column_own[left + m]
                 square = scale - 2 * C[k, m] - projected
-                least = KERNEL_MEETS * np.sqrt(scale)
+                rounding = 100 * ROUNDING / pivot  # of nearly dependent directions
+                least = np.sqrt(max(KERNEL_MEETS**2, rounding) * scale)
             else:
                 for c in range(len(rest)):
                     rest[c] = A[top + k, c] - B[left + m, c]

@@ -414,6 +414,17 @@ def test_affine_hulls_of_many_frames_in_a_small_space_all_meet_but_convex_ones_d
     assert convex(sets)[~np.eye(4, dtype=bool)].min() > 1
 
 
+def test_hulls_that_meet_do_so_by_inner_products_alone_too():
+    """Directions that are nearly dependent magnify rounding, which is no distance."""
+    rng = np.random.default_rng(5)
+    sets = [rng.standard_normal((9, 4)) + rng.standard_normal(4) for _ in range(20)]
+    for kernel in ("linear", kernels.polynomial(2, 1.0)):  # of 4 and 15 dimensions
+        with pytest.warns(UserWarning, match="190 of 190 pairs of affine hulls meet"):
+            assert not affine(sets, share=1.0, kernel=kernel).any()
+    apart = [rows[:4] for rows in sets]  # six dimensions of 15
+    assert affine(apart, share=1.0, kernel=kernel)[~np.eye(20, dtype=bool)].min() > 0.1
+
+
 def test_too_few_steps_are_told():
     with pytest.warns(
         UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"

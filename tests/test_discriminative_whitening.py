@@ -330,6 +330,34 @@ def test_the_kernel_is_whitened_by_labels_as_classifiers_take_them():
     assert np.array_equal(alike, column)
 
 
+@pytest.mark.parametrize(
+    "labels", [[1, "1", 2, "2"], [2**63, 2**63 + 1, 5, 6], [b"a", "a", "b", b"b"]]
+)
+def test_labels_that_an_array_would_change_are_refused(labels):
+    for model in (CodingClassifier(), NearestSubspace()):
+        with pytest.raises(
+            ValueError, match="y must hold labels of one type, which an array"
+        ):
+            model.fit(D[:4], labels)
+    model.fit(D[:4], (1, 2.0, 1, 2))
+    assert model.classes_.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ([True, False, True, False], [1, 0, 2, 3]),
+        ([b"a", b"b", b"a", b"b"], [1, 2, 3, 4]),
+        ([2**62, 2**62 + 1, 1, 2], np.array([2**62 + 2, 5, 6, 7], np.uint64)),
+    ],
+)
+def test_batches_that_would_change_labels_are_refused(first, second):
+    model = CodingClassifier().fit(D[:4], first)
+    with pytest.raises(ValueError, match="y must hold labels of one type with those"):
+        model.partial_fit(D[4:8], second)
+    assert model.classes_.tolist() == sorted({*first}) and len(model.index_) == 4
+
+
 def test_batches_keep_the_type_of_labels():
     model = CodingClassifier().fit(D[:30], [0, 1, 2] * 10)
     model.partial_fit(D[:0], [])
