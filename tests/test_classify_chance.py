@@ -23,8 +23,11 @@ def collection_of(label, group=None, clip=None):
     return Collection(None, None, names, np.array(label), group, (), clip)
 
 
-def rows_of(right, pairs, label):
-    """{row: its splits} in which row r is right for set i in split k if right[r][k, i]."""
+def rows_of(right, pairs, label, told=None):
+    """{row: its splits} in which row r is right for set i in split k if right[r][k, i].
+
+    told(truth, predicted): what else is told of a split.
+    """
     results = {}
     for name, table in right.items():
         results[name] = []
@@ -33,7 +36,8 @@ def rows_of(right, pairs, label):
         ):
             predicted = np.where(answers[test], label[test], -1)
             split = {"predicted": predicted, "failed": None, "seconds": 0.0}
-            results[name].append(split | shares_of(label[test], predicted))
+            split |= told(label[test], predicted) if told else {}
+            results[name].append(split)
     return results
 
 
@@ -123,7 +127,7 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
         "gSC": np.array([1, 1, 1, 0, 1, 1], bool),
         "GDA": np.array([1, 1, 1, 1, 1, 0], bool),
     }
-    results = rows_of(right, pairs, label)
+    results = rows_of(right, pairs, label, shares_of)
     results["DCC"] = [
         results["gSC"][0],
         {"predicted": None, "failed": "x", "seconds": 0},
@@ -152,7 +156,8 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
 def test_parts_of_several_sizes_with_all_classes_keep_their_spread():
     label = np.array([0, 1, 0, 1, 1, 0, 1])
     pairs = [(np.arange(2), np.array([2, 3, 4])), (np.arange(5), np.array([5, 6]))]
-    results = rows_of({"gSC": np.array([1, 1, 1, 0, 1, 1, 1], bool)}, pairs, label)
+    right = {"gSC": np.array([1, 1, 1, 0, 1, 1, 1], bool)}
+    results = rows_of(right, pairs, label, shares_of)
     found = compared(results, pairs, collection_of(label))
     assert found.pooled == {"gSC": {"accuracy": 80.0}}
     (cells,) = accuracies(results, ["accuracy", "balanced"], found).rows
