@@ -94,12 +94,13 @@ def test_processes_give_what_one_gives(tmp_path, capsys):
 
 
 # several splits may be done at once, which one line says
-SOME = tuple(f"split {k} of 40" for k in range(4, 12))
+SOME = tuple(f"split {k} of 24" for k in range(4, 12))
 
 
 def run_until(path, out, jobs, until):
     """A run in a session of its own, and its lines on stderr until one begins so."""
     asked = ["compare", path, "--out", str(out), "--jobs", jobs, *ASKED]
+    asked += ["--methods", "gsc,glc,kgsc"]
     process = subprocess.Popen(
         [sys.executable, "-m", "grassmann_classify", *asked],
         cwd=ROOT,
@@ -121,26 +122,26 @@ def run_until(path, out, jobs, until):
 def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path, jobs):
     """As a terminal does, it reaches the processes of the team too; none is left."""
     out = tmp_path / "out"
-    process, before = run_until(file_of(tmp_path, 40), out, jobs, SOME)
+    process, before = run_until(file_of(tmp_path, 24), out, jobs, SOME)
     os.killpg(process.pid, signal.SIGINT)
     printed, more = process.communicate(timeout=200)  # until all have closed the pipes
     assert process.returncode == 0, before + more
     assert "Traceback" not in more
-    (done,) = re.findall(r"after (\d+) of 40 splits", printed)
+    (done,) = re.findall(r"after (\d+) of 24 splits", printed)
     methods, comparison, table = kept_in(out)
     assert {len(found["accuracy"]) for found in methods.values()} == {int(done)}
     splits = {line.split(",")[1] for line in table.splitlines()[1:]}
     answered = [line for line in table.splitlines()[1:] if not line.endswith(",")]
     assert len(splits) >= int(done) and len(answered) == 8 * int(done)
     assert all((out / name).stat().st_size for name in FILES)
-    assert f"after {done} of 40 splits" in (out / "report.html").read_text()
+    assert f"after {done} of 24 splits" in (out / "report.html").read_text()
     assert json.loads((out / "results.json").read_text())["splits_done"] == int(done)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="it looks for processes in /proc")
 def test_a_process_that_dies_leaves_what_is_done(tmp_path):
     """In a sentence, with the table."""
-    process, before = run_until(file_of(tmp_path, 40), tmp_path / "out", "2", SOME)
+    process, before = run_until(file_of(tmp_path, 24), tmp_path / "out", "2", SOME)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     workers = [
         int(child)
@@ -150,7 +151,7 @@ def test_a_process_that_dies_leaves_what_is_done(tmp_path):
     os.kill(workers[0], signal.SIGKILL)
     printed, more = process.communicate(timeout=200)
     assert process.returncode == 0, before + more
-    assert re.search(r"after \d+ of 40 splits", printed) and "gSC" in printed
+    assert re.search(r"after \d+ of 24 splits", printed) and "gSC" in printed
     assert more.count("a process ended, perhaps for want of memory") == 1
     assert "Traceback" not in more and "pipe" not in more.lower()
 

@@ -210,9 +210,10 @@ def test_labels_of_sets_that_are_not_learned_change_nothing():
     other = LABEL.copy()
     other[PARTS[1]] = RNG.permutation(other[PARTS[1]])
     chosen = []
+    settings = Settings(C=[1.0, 100.0])
     for label in (LABEL, other):
         bank = bank_of(label=label)
-        rows = evaluate(bank, label, None, PARTS, Settings())
+        rows = evaluate(bank, label, None, PARTS, settings)
         chosen.append(
             [
                 (

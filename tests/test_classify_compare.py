@@ -886,7 +886,7 @@ ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
     [
         (
             image_sets,
-            "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1 10",
+            "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1",
             ON_SETS,
         ),
         (textures, "--no-kernels --p 3 --lam 0.1 --C 1", ON_VIDEOS),

@@ -299,7 +299,7 @@ def test_results_are_no_clip_and_no_class(work):
 )
 def test_results_within_a_class_or_a_clip_are_no_clip(out, work):
     images(work / "data" / "left" / "images")
-    for name in (out, "again", "new"):
+    for name in (out, "again"):
         run(f"compare data --out {name} {LEARN}")
     results = json.loads(Path("again/results.json").read_text())
     assert results["n_sets"] == 13 and results["classes"] == ["left", "right"]

@@ -297,6 +297,9 @@ outputs = [getattr(model, "predict", getattr(model, "transform", None))(A) for m
 with open(sys.argv[1], "wb") as file:
     pickle.dump((fitted, outputs), file)
 
+"""
+
+UNDER_LOKY = """
 def scores(n_jobs):
     return cross_val_score(estimators.NearestSubspace(), X, y, cv=3, n_jobs=n_jobs,
                            error_score="raise")
@@ -330,5 +333,5 @@ def test_estimators_load_in_a_fresh_process_and_work_under_loky(
     pickles = [from_the_clone]
     if world["cwd"] != ROOT:
         pickles.append(tmp_path / "fitted.pickle")
-        run_python(FITTED, pickles[-1], **world, **QUICK)
+        run_python(FITTED + UNDER_LOKY, pickles[-1], **world, **QUICK)
     run_python(LOADED, *pickles, **world, **QUICK)
