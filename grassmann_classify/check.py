@@ -163,9 +163,7 @@ def suspects_among(bank, settings, end):
     rule = row.chosen["rule"]
     scores, _ = calibration.left_out_scores(K, index, group, rule=rule, **how)
     suspicion = calibration.suspicion(scores, index)
-    suspicion[
-        without_peers(index, group)
-    ] = -np.inf  # nothing could speak for the label
+    suspicion[without_peers(index, group)] = -np.inf  # nothing could speak for these
     scores[np.arange(n), index] = -np.inf
     codes = calibration.left_out_codes(K, group, **how)
     shares = core.score_shares(codes, K, K, index, norm2=K.diagonal(), rule=rule)
