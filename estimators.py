@@ -10,6 +10,7 @@ below.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
@@ -68,13 +69,34 @@ RandomState: TypeAlias = core.Rng | np.random.RandomState
 # ----------------------------------------------------------------------- what all share
 
 
+def aside(fit):
+    """A method that changes a copy, and its object when all went well.
+
+    An error, or Ctrl-C, loses nothing and leaves nothing.
+    """
+
+    @functools.wraps(fit)
+    def whole(self, *args, **options):
+        model = copy.copy(self)
+        fit(model, *args, **options)
+        self.__dict__.update(vars(model))
+        return self
+
+    return whole
+
+
 class Estimator(base.BaseEstimator):
     """Base of all. The fields of a class are its parameters.
 
     X has three axes, or two where kernel is "precomputed".
     What is learned holds copies of the training set, if it holds any of it: the caller
-    can use the memory again.
+    can use the memory again. A fit that fails leaves what was learned before.
     """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = aside(cls.fit)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -610,8 +632,12 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         calibration.p_values. Whether X is of any class is told by what its best class
         explains, whatever the rule. left_out: what left_out_scores gave; None: it is
         computed with these groups.
+
+        ValueError if X is of another p than the atoms, or of another d.
         """
         codes, *grams, _ = self._coded(X)
+        if not self.is_precomputed() and self.whitening_ is None:
+            self._check_kind(np.asarray(X))  # residuals grow with the norm
         by_rule, by_residual = (
             calibration.p_values(
                 scores,
@@ -653,6 +679,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
             self.shrinkage,
         )
 
+    @aside
     def partial_fit(
         self, X: ArrayLike, y: core.Labels, classes: core.Labels | None = None
     ) -> Self:
@@ -662,13 +689,10 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         the same to the last bit as that of fit on all of them. A Gram matrix cannot be
         added to: with kernel="precomputed" call fit with the whole.
         """
-        # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
-        model = copy.copy(self)
         if hasattr(self, "classes_"):
-            model._take_more(X, y)
+            self._take_more(X, y)
         else:
-            model.fit(X, y)
-        self.__dict__.update(vars(model))
+            self.fit(X, y)
         return self
 
     def _take_more(self, X, y):
@@ -678,12 +702,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
                 "fit with the Gram matrix of all samples"
             )
         X = self.check_input(X)
-        norm2 = core.squared_norm(self.atoms_)
-        if len(X) and core.squared_norm(X) != norm2:
-            raise ValueError(
-                "X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
-                f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
-            )
+        self._check_kind(X)
         new, index = core.check_labels(labels_of(y), len(X), "y", "subspaces")
         if not len(X):
             return
@@ -699,6 +718,14 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         atoms = shared.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(both, len(atoms))
         self._take(self._checked_how(), atoms)
+
+    def _check_kind(self, X):
+        norm2 = core.squared_norm(self.atoms_)
+        if len(X) and core.squared_norm(X) != norm2:
+            raise ValueError(
+                "X must hold subspaces of the kind of the atoms, whose ||X^||^2 is "
+                f"{norm2}: p of bases, 1 of weighted ones, got {core.squared_norm(X)}"
+            )
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself.

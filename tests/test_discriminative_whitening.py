@@ -12,8 +12,10 @@ from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
 from grassmann_sc import discriminative, subspaces
+from grassmann_sc.baselines.estimators import DCC, GDA, ISC
 from grassmann_sc.estimators import (
     CodingClassifier,
+    DiscriminativeDictionary,
     NearestSubspace,
     ProjectionKernel,
 )
@@ -356,6 +358,38 @@ def test_batches_that_would_change_labels_are_refused(first, second):
     with pytest.raises(ValueError, match="y must hold labels of one type with those"):
         model.partial_fit(D[4:8], second)
     assert model.classes_.tolist() == sorted({*first}) and len(model.index_) == 4
+
+
+@pytest.mark.parametrize(
+    "model, bad",
+    [
+        (CodingClassifier(), {"shrinkage": -1}),
+        (NearestSubspace(), {"n_neighbors": 99}),
+        (GDA(), {"reg": -1}),
+        (DCC(), {"dimension": 99}),
+        (ISC(), {"lam": -1}),
+        (DiscriminativeDictionary(2, random_state=0), {"atoms_per_class": {0: 1}}),
+    ],
+    ids=repr,
+)
+def test_a_fit_that_fails_leaves_what_was_learned_before(model, bad):
+    """Labels of the new samples beside what was learned of the old ones would be wrong."""
+    y = LABELS[:30]
+    model.fit(D[:30], y)
+    usual = model.get_params()
+    answers = model.predict(D)
+    order = np.random.default_rng(0).permutation(30)
+    with pytest.raises(ValueError):
+        model.set_params(**bad).fit(D[order], y[order])
+    assert np.array_equal(model.set_params(**usual).predict(D), answers)
+
+
+def test_p_values_compare_queries_of_the_norm_of_the_atoms_alone():
+    model = CodingClassifier().fit(D[:30], LABELS[:30])
+    other = core.random_subspaces(4, D.shape[1], D.shape[2] + 1, rng=0)
+    assert len(model.predict(other)) == 4
+    with pytest.raises(ValueError, match="subspaces of the kind of the atoms, whose"):
+        model.p_values(other)
 
 
 def test_batches_keep_the_type_of_labels():
