@@ -954,8 +954,9 @@ class Lift:
 
     See also learn.kgdl and estimators.KernelLift, which use it.
 
-    ValueError, by fit, for landmarks beyond 2^14; by transform before fit, for a rank
-    below p, or for another d.
+    ValueError, by fit, for landmarks beyond 2^14, or a kernel that is not positive
+    semidefinite for two frames; by transform before fit, for a rank below p, or for
+    another d.
 
     >>> from grassmann_sc import kernels, projection_kernel
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
@@ -1001,6 +1002,11 @@ class Lift:
         K = (K + K.T)[np.ix_(some, some)] / 2
         norms = np.sqrt(K.diagonal())
         K /= np.outer(norms, norms)  # else small frames are lost beside large ones
+        if core.max_abs(K) > 1 + 1e-3:
+            raise ValueError(
+                "kernel must be positive semidefinite, got |k(x, z)| of "
+                f"{core.max_abs(K):.4g} sqrt(k(x, x) k(z, z)) for two frames"
+            )
         np.fill_diagonal(K, 1)  # equal to the last digit: the order is that of frames
         tol = len(K) * np.finfo(float).eps
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=tol, lower=1)

@@ -555,6 +555,14 @@ def test_lift_keeps_small_frames_beside_large_ones():
     assert error(gs.projection_kernel(lifted), expected) <= LOOSE
 
 
+def test_lift_refuses_a_kernel_that_two_frames_show_to_be_indefinite():
+    def sigmoid(A, B):
+        return np.tanh(0.5 * A @ B.T + 0.5)
+
+    with pytest.raises(ValueError, match="kernel must be positive semidefinite, got"):
+        Lift(sigmoid, 1).fit(sets_of(0, [1] * 8))
+
+
 def test_inputs_of_every_layout_give_the_same():
     frames = np.random.default_rng(0).integers(0, 256, (5, 6, 4, 3)).astype(np.uint8)
     X = [x.reshape(6, 12).astype(float) for x in frames]
