@@ -20,6 +20,7 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.learning import fit
 from grassmann_classify.recipes import shortened
 from grassmann_classify.settings import Settings
+from grassmann_classify.words import to_stderr
 
 FILES = ("results.json", "predictions.csv", "report.html")
 ASKED = [
@@ -276,3 +277,14 @@ def test_seconds_end_the_first_look(tmp_path, capsys, slow_rows):
     assert "provisional: one split" in printed.out
     assert "1 seconds are over: splits, rows and settings" in printed.err
     assert 1 <= len(slow_rows) <= 3, "a row takes half a second"
+
+
+def test_nobody_reads_what_is_told_to_a_closed_stderr(capsys, monkeypatch):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    for stream in (None, Broken()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        to_stderr("advice")
+    assert not capsys.readouterr().out

@@ -164,6 +164,14 @@ def test_parts_of_several_sizes_with_all_classes_keep_their_spread():
     assert cells[3:5] == ["87.5", "17.7"]
 
 
+def test_chance_is_that_of_one_class_in_all_splits():
+    label = np.array([0, 1, 0, 0, 1, 1, 1, 0])
+    pairs = [(np.arange(2), np.array([2, 3, 4])), (np.arange(2), np.array([5, 6, 7]))]
+    results = rows_of({"gSC": np.ones(8, bool)}, pairs, label)
+    found = compared(results, pairs, collection_of(label))
+    assert found.chance == pytest.approx(50) and found.pooled == {}
+
+
 def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():
     """Windows of a clip, and clips of a person, are no news beside each other."""
     label = np.arange(48) % 2

@@ -14,6 +14,7 @@ from grassmann_classify.clips import Clip
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import choice_of
 from grassmann_classify.options import parse, split
+from grassmann_classify.recipes import kept_rows
 from grassmann_classify.rows import uncentred
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_sc import frames
@@ -280,3 +281,12 @@ def test_rows_on_means_take_no_recipe_that_is_centred():
     for row in rows:
         assert row.failed is None
         assert row.chosen.get("recipe", "plain") in uncentred(inputs)
+
+
+def test_equal_frames_less_their_mean_are_none():
+    rows = np.tile([0.1, 0.7, 0.3], (5, 1))
+    with pytest.raises(
+        ValueError, match="less their mean no frame is left: all frames"
+    ):
+        kept_rows(rows, Recipe(2, center=True))
+    assert len(kept_rows(rows, Recipe(2))) == 5
