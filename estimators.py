@@ -709,8 +709,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         known = self.classes_[self.index_]
         both = np.concatenate([known, new[index]])
         kinds = {known.dtype.kind, new.dtype.kind}
-        told = [*known.tolist(), *new[index].tolist()]
-        if len(kinds) > 1 and ("b" in kinds or both.tolist() != told):
+        labels = [*known.tolist(), *new[index].tolist()]
+        if len(kinds) > 1 and ("b" in kinds or both.tolist() != labels):
             raise ValueError(
                 f"y must hold labels of one type with those learned, as {known[0]!r}, "
                 f"got {new[0]!r}"
@@ -1275,7 +1275,7 @@ def labels_of(y):
     """y as an array (n,) of one label a sample."""
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
-    given = y
+    listed = y if isinstance(y, (list, tuple)) else []
     try:
         y = np.asarray(y) if hasattr(y, "__array__") else y  # of pandas, integers too
         y = column_or_1d(y, warn=True)
@@ -1292,11 +1292,11 @@ def labels_of(y):
             "y must hold classes. Unknown label type: continuous numbers such as "
             f"{y[y != np.floor(y)][0]}"
         )
-    listed = given if isinstance(given, (list, tuple)) else []
-    told = {label for label in listed if isinstance(label, (str, bytes, int, float))}
-    if len(told) > len({*y.tolist()}):
+    labels = {label for label in listed if isinstance(label, (str, bytes, int, float))}
+    if labels and len(labels) > len({*y.tolist()}):
         raise ValueError(
-            f"y must hold labels of one type, which an array keeps apart, got {given!r:.60}"
+            "y must hold labels of one type, which an array keeps apart, got "
+            f"{listed!r:.60}"
         )
     return y
 

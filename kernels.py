@@ -992,16 +992,17 @@ class Lift:
             )
         Z = _landmarks(kernel, sets, n, core.check_rng(self.rng))
         K = shared.kernel_values(kernel, Z, Z).astype(np.float64)
-        self.all_ = len(Z) == sets.total
         some = K.diagonal() > 0
         if not some.any():
             raise ValueError(
                 f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
                 f"{K.diagonal().max():.2g}"
             )
-        K = (K + K.T)[np.ix_(some, some)] / 2
+        K = K[np.ix_(some, some)]
         norms = np.sqrt(K.diagonal())
-        K /= np.outer(norms, norms)  # else small frames are lost beside large ones
+        K = K + K.T
+        K /= 2 * norms  # to unit norms: else small frames are lost beside large ones
+        K /= norms[:, None]
         if core.max_abs(K) > 1 + 1e-3:
             raise ValueError(
                 "kernel must be positive semidefinite, got |k(x, z)| of "
@@ -1014,6 +1015,7 @@ class Lift:
         self.landmarks_ = Z[some][order]
         self.factor_ = np.tril(factor[:rank, :rank]) * norms[order][:, None]
         self.kernel_ = kernel
+        self.all_ = len(Z) == sets.total
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 

@@ -270,17 +270,13 @@ class Search:
             for name in names
         }
         leader = max(best.values(), key=np.sum)
-        seen = self._tested(n_folds)
-        later = self._tested(len(self.folds))[len(seen) :]
-        # where sets are asked again, their shares may change too
-        to_come = (
-            len(later) if len(later) and not np.isin(later, seen).any() else np.inf
-        )
+        # also of sets that are asked again, whose shares then change
+        to_come = len(self._tested(len(self.folds))) - len(self._tested(n_folds))
         return [
             name
             for name, mine in best.items()
             if (leader - mine).sum()
-            <= min(SURE * np.linalg.norm(leader - mine), to_come)
+            <= min(SURE * np.linalg.norm(leader - mine), to_come or np.inf)
         ]
 
     def _best(self, tried, left_out, names, n_folds, n_tried):

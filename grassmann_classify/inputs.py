@@ -165,8 +165,8 @@ def collection_of(recipe, settings, paths, clips, most_rows=0):
     strict = settings.strict or not (several or settings.skip)
     headers = look(clips, recipe, strict, settings.skip)
     collection = build_all(clips, recipe, strict, most_rows, headers=headers)
-    said = {name for name, r in headers.items() if getattr(r, "missing", None)}
-    why = {name: why for name, why in collection.unusable.items() if name not in said}
+    known = {name for name, r in headers.items() if getattr(r, "missing", None)}
+    why = {name: why for name, why in collection.unusable.items() if name not in known}
     if why:  # said again at the end, if the run comes so far
         to_stderr(f"{len(why)} cannot be used: {first_of(each_once(why), '; ')}")
     return collection

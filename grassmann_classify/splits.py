@@ -291,10 +291,8 @@ def folds(y, group, seed, repeats=1):
 
 def without_peers(label, unit=None):
     """Which sets (n,) have no other of their class, or none of another unit (n,)."""
-    index = np.unique(label, return_inverse=True)[1]
-    unit = np.unique(
-        np.arange(len(label)) if unit is None else unit, return_inverse=True
-    )[1]
+    unit = np.arange(len(label)) if unit is None else unit
+    index, unit = (np.unique(names, return_inverse=True)[1] for names in (label, unit))
     pairs = np.unique(np.stack([index, unit]), axis=1)
     return np.bincount(pairs[0])[index] < 2
 
@@ -342,25 +340,25 @@ def kept_together(label, group, clip, split):
         if units is None:
             continue
         torn = tuning.shared_groups(split, units)
-        pairs = zip(label[split.train].tolist(), units[split.train].tolist())
-        counts = Counter(c for c, _ in {*pairs})
-        alone = [c for c, count in counts.items() if count == 1]
+        trained = label[split.train]
+        alone = without_peers(trained, units[split.train])
         if len(torn):
             reasons.append(
                 f"{kind} {torn[0]} has sets in both parts, {len(torn)} in all have: "
                 f"cross-validation does not keep a {kind} together"
             )
-        elif kind != "set" and len(alone) == len(counts):
+        elif kind != "set" and alone.all():
             reasons.append(
                 f"no class has two {kind}s to train: cross-validation does not keep a "
                 f"{kind} together"
             )
         else:
             break
-    if 0 < len(alone) < len(counts):  # if all have one, folds raises
-        names = [*map(str, sorted(alone, key=shared.natural_order))]
+    if alone.any() and not alone.all():  # if all have one, folds raises
+        classes = np.unique(trained[alone]).tolist()
+        names = [*map(str, sorted(classes, key=shared.natural_order))]
         reasons.append(
             f"cross-validation needs two {kind}s of a class to train and tells nothing of "
-            f"{plural(len(alone), 'class')} with one: {first_of(names, ', ')}"
+            f"{plural(len(names), 'class')} with one: {first_of(names, ', ')}"
         )
     return None if kind == "set" else units, reasons

@@ -350,9 +350,13 @@ def compared(results, pairs, collection):
         what = "group"
     unit = np.unique(unit, return_inverse=True)[1]
     n_units = len(np.unique(unit[tested]))
-    classes = np.unique(label[tested])
+    index = np.unique(label[tested], return_inverse=True)[1]
+    sizes = [len(test) for _, test in pairs]
     # of each class in each test part
-    parts = np.array([[np.mean(label[t] == c) for c in classes] for _, t in pairs])
+    parts = [
+        np.bincount(part, minlength=index.max() + 1) / len(part)
+        for part in np.split(index, np.cumsum(sizes[:-1]))
+    ]
     shares = {}
     for name, splits in results.items():
         done = successes(splits)
@@ -364,13 +368,14 @@ def compared(results, pairs, collection):
             ]
             shares[name] = np.bincount(unit[tested], np.concatenate(right))
     pooled = {}
-    if not parts.all() or len({len(test) for _, test in pairs}) > 1:
-        some = slice(None) if not parts.all() else slice(1)
-        for name in shares:
-            told = shares_of(*all_answers(label, pairs, results[name]))
-            pooled[name] = dict([*told.items()][some])
+    some_lack = not np.all(parts)
+    for name in shares if some_lack or len({*sizes}) > 1 else []:
+        truth, predicted = all_answers(label, pairs, results[name])
+        pooled[name] = {"accuracy": 100 * np.mean(truth == predicted)}
+        if some_lack:
+            pooled[name] = shares_of(truth, predicted)
     about = Comparison(
-        chance=100 * parts.mean(axis=0).max(),
+        chance=100 * np.mean(parts, axis=0).max(),
         n_units=n_units,
         unit=what,
         pooled=pooled,

@@ -14,9 +14,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 UNLIKE = "unlike all classes"  # a clip that no class fits
-UNUSUAL = (
-    "unusual for it"  # a clip, for the class that answers, where no other is possible
-)
+# a clip, for the class that answers, where neither this nor another class is possible
+UNUSUAL = "unusual for it"
 UNNAMED = ("", "nan")  # cells that name no label and no group
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
