@@ -992,14 +992,13 @@ class Lift:
             )
         Z = _landmarks(kernel, sets, n, core.check_rng(self.rng))
         K = shared.kernel_values(kernel, Z, Z).astype(np.float64)
-        some = K.diagonal() > 0
-        if not some.any():
+        positive = K.diagonal() > 0
+        if not positive.any():
             raise ValueError(
                 f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
                 f"{K.diagonal().max():.2g}"
             )
-        K = K[np.ix_(some, some)]
-        norms = np.sqrt(K.diagonal())
+        norms = np.sqrt(K.diagonal(), where=positive, out=np.ones(len(K)))
         K = K + K.T
         K /= 2 * norms  # to unit norms: else small frames are lost beside large ones
         K /= norms[:, None]
@@ -1008,11 +1007,12 @@ class Lift:
                 "kernel must be positive semidefinite, got |k(x, z)| of "
                 f"{core.max_abs(K):.4g} sqrt(k(x, x) k(z, z)) for two frames"
             )
-        np.fill_diagonal(K, 1)  # equal to the last digit: the order is that of frames
+        # equal to the last digit: the order is that of frames
+        np.fill_diagonal(K, positive)
         tol = len(K) * np.finfo(float).eps
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=tol, lower=1)
         order = order[:rank] - 1
-        self.landmarks_ = Z[some][order]
+        self.landmarks_ = Z[order]
         self.factor_ = np.tril(factor[:rank, :rank]) * norms[order][:, None]
         self.kernel_ = kernel
         self.all_ = len(Z) == sets.total
