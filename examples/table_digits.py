@@ -192,6 +192,8 @@ def save_pictures(fitted, D, y, X, asked):
     )
 
 
+# for matrices this small BLAS' threads cost more
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def main(asked=None):
     began = time.perf_counter()
     matplotlib.use("agg")
@@ -229,6 +231,4 @@ def main(asked=None):
 
 
 if __name__ == "__main__":
-    # for matrices this small BLAS' threads cost more
-    with threadpool_limits(1, user_api="blas"):
-        main(asked)
+    main(asked)

@@ -285,7 +285,8 @@ def test_results_are_no_clip_and_no_class(work):
     """Also within the folder of the clips, and within folders that hold results alone."""
     os.chdir("data")
     for out in ("out", "out", "Results/today", "Results/today"):
-        run(f"compare . --out {out} {LEARN.replace('--no-pictures', '--dpi 20')}")
+        asked = LEARN.replace("--no-pictures", "--dpi 20 --repeats 1")
+        run(f"compare . --out {out} {asked}")
     for path in (Path("out-2"), Path("Results/today-2")):
         results = json.loads((path / "results.json").read_text())
         assert results["n_sets"] == 12 and results["classes"] == ["left", "right"]
@@ -300,7 +301,7 @@ def test_results_are_no_clip_and_no_class(work):
 def test_results_within_a_class_or_a_clip_are_no_clip(out, work):
     images(work / "data" / "left" / "images")
     for name in (out, "again"):
-        run(f"compare data --out {name} {LEARN}")
+        run(f"{COMMANDS['compare'][0]} --out {name}")
     results = json.loads(Path("again/results.json").read_text())
     assert results["n_sets"] == 13 and results["classes"] == ["left", "right"]
     run("predict data --model kept.npz --no-pictures --out answers")

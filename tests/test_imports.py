@@ -53,28 +53,6 @@ def world(request, tmp_path_factory):
 # ---------------------------------------------------------------------------- modules
 
 
-IMPORT_ALL = """
-import sys
-import grassmann_sc
-for module in sys.argv[1:]:
-    folder, _, name = ("grassmann_sc." + module).rpartition(".")
-    exec("from " + folder + " import " + name)
-    found = sys.modules["grassmann_sc." + module]
-    assert eval("grassmann_sc." + module) is eval(name) is found
-    print(found.__name__, *found.__all__)
-flat = set(sys.argv[1:]) | {"baselines", "large"}
-assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
-assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines"}
-"""
-
-
-def test_every_module_is_found_once(world):
-    lines = run_python(IMPORT_ALL, *MODULES, **world, **QUICK)
-    assert [line.split()[0] for line in lines] == [
-        f"{CORE}.{module}" for module in MODULES
-    ]
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -327,11 +305,34 @@ def from_the_clone(tmp_path_factory):
     return path
 
 
-def test_estimators_load_in_a_fresh_process_and_work_under_loky(
+IMPORT_ALL = f"""
+import grassmann_sc
+modules = {MODULES}
+for module in modules:
+    folder, _, name = ("grassmann_sc." + module).rpartition(".")
+    exec("from " + folder + " import " + name)
+    found = sys.modules["grassmann_sc." + module]
+    assert eval("grassmann_sc." + module) is eval(name) is found
+    print(found.__name__, *found.__all__)
+flat = {{*modules, "baselines", "large"}} & set(sys.modules)
+assert not flat, flat  # each module is there once
+assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {{"learn", "baselines"}}
+"""
+
+
+def test_estimators_travel_and_every_module_is_there_once(
     world, tmp_path, from_the_clone
 ):
+    """A fresh process loads estimators that were pickled in the clone and, elsewhere,
+    here; then it imports all modules.
+    """
     pickles = [from_the_clone]
     if world["cwd"] != ROOT:
         pickles.append(tmp_path / "fitted.pickle")
-        run_python(FITTED + UNDER_LOKY, pickles[-1], **world, **QUICK)
-    run_python(LOADED, *pickles, **world, **QUICK)
+        is_copied = "python" not in world  # found by the working folder alone
+        code = FITTED + UNDER_LOKY * is_copied
+        run_python(code, pickles[-1], **world, **QUICK)
+    lines = run_python(LOADED + IMPORT_ALL, *pickles, **world, **QUICK)
+    assert [line.split()[0] for line in lines] == [
+        f"{CORE}.{module}" for module in MODULES
+    ]

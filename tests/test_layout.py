@@ -4,6 +4,7 @@ read, not run.
 
 import ast
 import configparser
+import functools
 import re
 import sys
 from collections import Counter
@@ -31,10 +32,18 @@ TEXTS = {
         "tests/stress",
     )
 }
-FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
-MODULES = {
-    name: FILES[path.relative_to(ROOT).as_posix()] for name, path in modules().items()
-}
+MODULES = {name: path.relative_to(ROOT).as_posix() for name, path in modules().items()}
+
+
+@functools.cache
+def tree_of(file):
+    """Of a file; not parsed by a process that runs none of the tests below."""
+    return ast.parse(TEXTS[file], file)
+
+
+def module_tree(module):
+    return tree_of(MODULES[module])
+
 
 # What a module may import at its top: the standard library, these, the core, and what
 # its row of the plan says. Within functions also what is optional.
@@ -108,7 +117,7 @@ def of_each(names):
 
 
 each_module = of_each(MODULES)
-each_file = of_each(FILES)
+each_file = of_each(TEXTS)
 
 
 def setup_cfg():
@@ -228,7 +237,7 @@ def test_the_core_names_every_module():
     """Its tuple, by which they are packaged, and the files."""
     files = [
         name.removesuffix(".py").replace("/", ".")
-        for name in FILES
+        for name in TEXTS
         if re.fullmatch(r"((baselines|large)/\w+|(?!setup|grassmann_sc)\w+)\.py", name)
     ]
     assert sorted(core.MODULES) == sorted(files)
@@ -238,12 +247,12 @@ def test_the_core_names_every_module():
 @each_module
 def test_each_module_has_tests_of_its_name(module):
     name = "core" if module == CORE else "_".join(module.split("."))
-    assert any(re.fullmatch(rf"tests/test_{name}(_\w+)?\.py", file) for file in FILES)
+    assert any(re.fullmatch(rf"tests/test_{name}(_\w+)?\.py", file) for file in TEXTS)
 
 
 @each_module
 def test_imports_follow_the_layout(module):
-    for name, _, in_function in imports(MODULES[module]):
+    for name, _, in_function in imports(module_tree(module)):
         allowed = sys.stdlib_module_names | OF_ALL | {CORE} | ROWS.get(module, set())
         if in_function:
             allowed |= IN_FUNCTIONS.get(module, EXTRAS)
@@ -256,12 +265,12 @@ def test_modules_are_imported_from_the_core_alone(file):
     installed.
     """
     flat = {*ROOT_MODULES, "baselines", "large"} - {CORE}
-    for tree in code_within(FILES[file]):
+    for tree in code_within(tree_of(file)):
         wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
         assert not wrong, f"{file} imports {wrong}: write from {CORE} import ..."
 
 
-OF_APPLICATION = [file for file in FILES if file.startswith(f"{APPLICATION}/")]
+OF_APPLICATION = [file for file in TEXTS if file.startswith(f"{APPLICATION}/")]
 
 
 @each_file
@@ -272,18 +281,22 @@ def test_the_toolkit_imports_no_application_and_no_script(file):
         above -= {APPLICATION}
     elif "/" in file and not file.startswith(("baselines/", "large/")):
         above = set()
-    assert not {name for name, _, _ in imports(FILES[file]) if top_level(name) in above}
+    assert not {
+        name for name, _, _ in imports(tree_of(file)) if top_level(name) in above
+    }
 
 
 @of_each(OF_APPLICATION)
 def test_each_file_of_the_application_has_one_subject_and_says_which(file):
-    assert ast.get_docstring(FILES[file])
-    assert sum(isinstance(node, ast.stmt) for node in ast.walk(FILES[file])) <= 400
+    assert ast.get_docstring(tree_of(file))
+    assert sum(isinstance(node, ast.stmt) for node in ast.walk(tree_of(file))) <= 400
 
 
-@of_each([file for file in FILES if file.startswith("tests/")])
+@of_each([file for file in TEXTS if file.startswith("tests/")])
 def test_no_test_imports_from_another(file):
-    wrong = {name for name, _, _ in imports(FILES[file]) if re.search(r"\btest_", name)}
+    wrong = {
+        name for name, _, _ in imports(tree_of(file)) if re.search(r"\btest_", name)
+    }
     assert not wrong
 
 
@@ -344,7 +357,7 @@ def private_reach_ins(tree):
 @each_file
 def test_no_private_name_of_another_file_is_used(file):
     assert not {
-        name for tree in code_within(FILES[file]) for name in private_reach_ins(tree)
+        name for tree in code_within(tree_of(file)) for name in private_reach_ins(tree)
     }
 
 
@@ -373,15 +386,17 @@ def test_no_private_name_means_two_things():
     """
     names = Counter(
         node.name
-        for tree in MODULES.values()
+        for tree in map(module_tree, MODULES)
         for node in tree.body
         if isinstance(node, DEFINITIONS) and is_private(node.name)
     )
     assert not {
         name: [
             module
-            for module, tree in MODULES.items()
-            if any(getattr(node, "name", "") == name for node in tree.body)
+            for module in MODULES
+            if any(
+                getattr(node, "name", "") == name for node in module_tree(module).body
+            )
         ]
         for name, count in names.items()
         if count > 1
@@ -393,16 +408,16 @@ def test_no_private_name_means_two_things():
 
 @each_module
 def test_public_names_are_listed_and_there(module):
-    listed = names_in_all(MODULES[module])
+    listed = names_in_all(module_tree(module))
     assert listed is not None, f"{module} has no __all__"
     assert len(set(listed)) == len(listed)
-    defined = {node.name for node in public_definitions(MODULES[module])}
+    defined = {node.name for node in public_definitions(module_tree(module))}
     assert set(listed) <= defined
 
 
 @each_module
 def test_public_names_are_listed_right_after_the_imports(module):
-    body = MODULES[module].body
+    body = module_tree(module).body
     last = max(
         i
         for i, node in enumerate(body)
@@ -419,7 +434,7 @@ def test_public_names_are_listed_right_after_the_imports(module):
 
 @each_module
 def test_public_definitions_have_docstrings(module):
-    tree = MODULES[module]
+    tree = module_tree(module)
     assert ast.get_docstring(tree), f"{module}.py has no docstring"
     assert not [
         node.name for node in public_definitions(tree) if not ast.get_docstring(node)
@@ -431,7 +446,7 @@ def test_public_definitions_have_docstrings(module):
 
 def own_classes(module, name):
     """The class of this name and those of the project that it inherits from."""
-    for node in MODULES[module].body:
+    for node in module_tree(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             yield node
             for base in node.bases:
@@ -445,8 +460,8 @@ def public_functions(module):
     """(name, node) of what can be called of a module's public names: functions, and
     methods of classes, inherited ones too.
     """
-    public = set(names_in_all(MODULES[module]))
-    for node in public_definitions(MODULES[module]):
+    public = set(names_in_all(module_tree(module)))
+    for node in public_definitions(module_tree(module)):
         if node.name in public and isinstance(node, FUNCTIONS):
             yield node.name, node
         elif node.name in public:
@@ -478,7 +493,7 @@ def is_hinted(function):
 
 @each_module
 def test_public_signatures_have_type_hints(module):
-    jitted = set(jitted_functions(MODULES[module]))
+    jitted = set(jitted_functions(module_tree(module)))
     missing = {
         name: hints_missing(function)
         for name, function in public_functions(module)
@@ -493,7 +508,7 @@ def test_checks_at_the_door_have_type_hints():
     """
     checks = [
         node
-        for node in MODULES[CORE].body
+        for node in module_tree(CORE).body
         if isinstance(node, FUNCTIONS)
         and re.fullmatch(r"check_\w+|(real|finite)_array|same_dimension", node.name)
     ]
@@ -507,10 +522,10 @@ def test_checks_at_the_door_have_type_hints():
 def test_jitted_code_and_private_helpers_have_none(module):
     private = [
         node
-        for node in MODULES[module].body
+        for node in module_tree(module).body
         if isinstance(node, FUNCTIONS) and is_private(node.name)
     ]
-    inner = [*jitted_functions(MODULES[module]), *private]
+    inner = [*jitted_functions(module_tree(module)), *private]
     assert not [node.name for node in inner if is_hinted(node)]
 
 
@@ -559,7 +574,7 @@ def foreign_to_jitted(function, foreign):
     parts = {
         f"{home}.{node.name}"
         for home in ("core", *given)
-        for node in jitted_functions(MODULES[homes[home]])
+        for node in jitted_functions(module_tree(homes[home]))
         if "inlined_jit" in ast.unparse(node.decorator_list[0])
     }
     nodes = [node for statement in function.body for node in ast.walk(statement)]
@@ -581,9 +596,11 @@ def test_jitted_code_calls_its_own_file_and_compiled_parts_of_the_core(module):
     the core and of its parts, and no others.
     """
     foreign = {
-        bound for name, bound, _ in imports(MODULES[module]) if top_level(name) == CORE
+        bound
+        for name, bound, _ in imports(module_tree(module))
+        if top_level(name) == CORE
     }
-    for function in jitted_functions(MODULES[module]):
+    for function in jitted_functions(module_tree(module)):
         used = foreign_to_jitted(function, foreign)
         assert not used, f"{function.name} in {module}.py uses {used}"
 
@@ -607,7 +624,7 @@ def test_no_unsafe_options(module):
     """allow_pickle=True runs strangers' code on load, fastmath=True loses NaN and
     infinity.
     """
-    for node in ast.walk(MODULES[module]):
+    for node in ast.walk(module_tree(module)):
         if isinstance(node, ast.keyword) and node.arg in {"allow_pickle", "fastmath"}:
             place = f"{node.arg}=True in {module}.py, line {node.value.lineno}"
             assert ast.unparse(node.value) != "True", place
@@ -616,8 +633,8 @@ def test_no_unsafe_options(module):
 @each_module
 def test_randomness_is_explicit(module):
     """Neither the standard library's random module nor NumPy's global state."""
-    imported = {name for name, _, _ in imports(MODULES[module])}
-    text = "\n".join([*imported, ast.unparse(MODULES[module])])
+    imported = {name for name, _, _ in imports(module_tree(module))}
+    text = "\n".join([*imported, ast.unparse(module_tree(module))])
     assert (
         set(re.findall(r"\b(?:np|numpy)\.random\.(\w+)", text)) <= EXPLICIT_RANDOMNESS
     )
@@ -627,7 +644,7 @@ def test_randomness_is_explicit(module):
 
 @each_module
 def test_nobody_limits_the_threads_of_blas_or_the_cores(module):
-    text = ast.unparse(MODULES[module])
+    text = ast.unparse(module_tree(module))
     assert not re.findall(
         r"threadpool_limits|sched_setaffinity|set_num_threads\(", text
     )
@@ -653,7 +670,7 @@ def packed_assignments(tree):
 
 @each_file
 def test_an_assignment_says_one_thing(file):
-    assert not packed_assignments(FILES[file])
+    assert not packed_assignments(tree_of(file))
 
 
 def test_packed_assignments_are_seen():
@@ -668,7 +685,7 @@ def test_packed_assignments_are_seen():
 def test_no_ternary_within_another(file):
     nested = [
         inner.lineno
-        for node in ast.walk(FILES[file])
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.IfExp)
         for inner in (node.body, node.test, node.orelse)
         if isinstance(inner, ast.IfExp)
