@@ -72,15 +72,16 @@ RandomState: TypeAlias = core.Rng | np.random.RandomState
 def aside(fit):
     """A method that changes a copy, and its object when all went well.
 
-    An error, or Ctrl-C, loses nothing and leaves nothing.
+    An error, or Ctrl-C, loses nothing and leaves nothing. The method gives the object,
+    or what else it gives.
     """
 
     @functools.wraps(fit)
     def whole(self, *args, **options):
         model = copy.copy(self)
-        fit(model, *args, **options)
+        result = fit(model, *args, **options)
         self.__dict__.update(vars(model))
-        return self
+        return self if result is model else result
 
     return whole
 
@@ -95,8 +96,8 @@ class Estimator(base.BaseEstimator):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            cls.fit = aside(cls.fit)
+        for name in {"fit", "fit_transform", "partial_fit"} & vars(cls).keys():
+            setattr(cls, name, aside(vars(cls)[name]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -300,7 +301,7 @@ class ImageSetSubspaces(SetsTransformer):
     def _made_of(self, X):
         """Bases (n, d, p) as the parameters say; fit has warned of X."""
         shared.check_sequence(X, "X", "sets of frames")
-        return subspaces.from_sets(iter(X), **self.get_params())
+        return subspaces.subspaces_of(X, **self.get_params())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -679,7 +680,6 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
             self.shrinkage,
         )
 
-    @aside
     def partial_fit(
         self, X: ArrayLike, y: core.Labels, classes: core.Labels | None = None
     ) -> Self:

@@ -58,6 +58,7 @@ TABLES = {".csv", ".tsv"}
 MISSING = set("nan,na,n/a,null,none,?,".split(","))
 # names of columns that are no sensor's
 CLOCK = r"(unix)?(time|timestamps?|date|datetime)([ _(\[]+(s|sec|ms|us|ns)[)\]]*)?"
+EXIF_ORIENTATION = 0x0112
 PEEKED = 200  # rows of a table that tell which of its columns hold numbers
 VIDEOS = {
     ".avi",
@@ -126,6 +127,7 @@ def read_frames(
 ) -> np.ndarray:
     """Frames of a clip: (n_frames, height, width), or (n_frames, d) of vectors.
 
+    Photographs and videos stand upright, as they say that the camera was held.
     path: a folder of images of one frame each, in the natural order of their names (2
         before 10); an image file of one or more frames; an .npy, .npz or .mat file with
         an array (n_frames, d), (n_frames, height, width[, 3 or 4]); a .csv or .tsv
@@ -417,27 +419,41 @@ def _image_shapes(file):
             for i in range(getattr(image, "n_frames", 1)):
                 if image.format == "TIFF":  # whose frames have sizes of their own
                     image.seek(i)
-                sizes.append(image.size[::-1])
+                sizes.append(image.size if _lies(image) else image.size[::-1])
     except Exception as error:
         raise _no_image(file, len(sizes), error) from error
     return sizes
 
 
 def _image_frames(file, first=0):
-    """The frames of an image file, as they are stored.
+    """The frames of an image file, upright as viewers show them.
 
     first: what to call the first one.
     """
-    from PIL import Image, ImageSequence
+    from PIL import Image, ImageOps, ImageSequence
 
     i = first
     try:
         with Image.open(_plain(file)) as image:
             for page in ImageSequence.Iterator(image):
+                if _orientation(image) > 1:
+                    page = ImageOps.exif_transpose(page)
                 yield np.array(_plain_mode(page))
                 i += 1
     except Exception as error:
         raise _no_image(file, i, error) from error
+
+
+def _orientation(image):
+    """How a photograph says that the camera was held: 1 to 8, as EXIF has it."""
+    # Pillow turns TIFF itself; other formats tell it at their end, if at all
+    has_it = image.format in ("JPEG", "MPO", "WEBP")
+    return image.getexif().get(EXIF_ORIENTATION, 1) if has_it else 1
+
+
+def _lies(image):
+    """Does an image lie on its side, so that its height is stored as its width?"""
+    return _orientation(image) in range(5, 9)
 
 
 def _no_image(file, i, error):
@@ -478,13 +494,25 @@ def _video_shape(path):
                 for stream in container.streams.video
                 if stream.codec_context  # None of what FFmpeg cannot decode
             ]
+            turns = 0
+            if shapes and "mov" in container.format.name:  # as cameras write it
+                with contextlib.suppress(
+                    ValueError, EOFError
+                ):  # reading frames says it
+                    turns = _turns(next(container.decode(video=0), None))
     except (EOFError, ValueError) as error:  # FFmpeg's are among them
         raise ValueError(f"{path}: not a video, or cut short") from error
     if not shapes:
         raise ValueError(f"{path}: not a video, or cut short: no video stream")
     if 0 in shapes[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    return shapes[0]
+    n_frames, height, width = shapes[0]
+    return (n_frames, width, height) if turns % 2 else shapes[0]
+
+
+def _turns(frame):
+    """By how many right angles, counterclockwise, a frame of a video is to be turned."""
+    return round(getattr(frame, "rotation", 0) / 90)  # older PyAV does not tell
 
 
 def _video_frames(path, grey):
@@ -500,7 +528,7 @@ def _video_frames(path, grey):
         with open(path, "rb") as file, av.open(file) as container:
             for frame in container.decode(video=0):
                 image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
-                yield image.to_ndarray()
+                yield np.rot90(image.to_ndarray(), _turns(frame))
                 i += 1
             # 0 where the container does not say
             announced = container.streams.video[0].frames
@@ -829,7 +857,7 @@ def _names_of(cells, number):
 def _first_entries(rows, names, number, texts):
     """{column: its first entry that is not missing, a number or a text}.
 
-    Columns without a name, a clock's and those of these texts are left out.
+    It is "" where the first PEEKED rows tell of none. Columns without a name, a clock's and those of these texts are left out.
     """
     entries = {}
     for j, name in enumerate(names):
@@ -840,6 +868,9 @@ def _first_entries(rows, names, number, texts):
             if value is None or value == value:
                 entries[j] = cell if value is None else value
                 break
+        else:
+            if len(rows) + 1 >= PEEKED:  # it may hold numbers further down
+                entries[j] = ""
     return entries
 
 
@@ -868,6 +899,8 @@ def _places_of(path, columns, names):
 
 def _number(cell, decimal):
     """The number in a cell, NaN if it is missing, None if it is text."""
+    if "_" in cell:  # a name, which Python's float may take for a number
+        return None
     try:
         return float(cell.replace(decimal, "."))
     except ValueError:

@@ -2025,27 +2025,30 @@ def weighted_mean(X, weights):
     w = np.repeat(  # (m p,)
         weights[used] / np.abs(weights).max(initial=1e-300), p
     ).astype(X.dtype)
+    size = np.linalg.norm(w)  # of what may cancel
     if min(d, Z.shape[1]) > 2000 and p < d // 8:
-        return _leading_by_lanczos(Z, w, p)
+        return _leading_by_lanczos(Z, w, p, size)
     if Z.shape[1] + p >= d:
-        return _leading_of_dense((Z * w) @ Z.T, p)
+        return _leading_of_dense((Z * w) @ Z.T, p, size)
     # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the
     # span of Z, of eigenvalue 0
     Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
     R = R[:, : len(w)]
-    vectors, tied = _leading_of_dense((R * w) @ R.T, p)
+    vectors, tied = _leading_of_dense((R * w) @ R.T, p, size)
     return Q @ vectors, tied
 
 
-def _leading_of_dense(S, p):
-    """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
+def _leading_of_dense(S, p, size=0.0):
+    """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie.
+
+    size: that of the terms of S, which rounding is of where they cancel.
+    """
     values, vectors = np.linalg.eigh(S)  # ascending
-    return vectors[..., : -p - 1 : -1], eigenvalues_tie(
-        values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1]
-    )
+    scale = np.maximum(np.abs(values).max(axis=-1, initial=0), size)
+    return vectors[..., : -p - 1 : -1], eigenvalues_tie(values, p, scale, S.shape[-1])
 
 
-def _leading_by_lanczos(Z, w, p):
+def _leading_by_lanczos(Z, w, p, size):
     """The same for S = Z diag(w) Z^T, without forming it."""
     # rarely needed, slow to import
     from scipy.sparse.linalg import aslinearoperator, eigsh
@@ -2054,7 +2057,7 @@ def _leading_by_lanczos(Z, w, p):
     start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
     return np.linalg.qr(vectors[:, :0:-1])[0], eigenvalues_tie(
-        values, p, np.abs(values).max(), len(Z)
+        values, p, max(np.abs(values).max(), size), len(Z)
     )
 
 

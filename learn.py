@@ -746,10 +746,12 @@ def _weighted_rows(V, before, Z, w, B, b, limit):
     for Q, image in zip((V, before), images):
         _add_image(Z, w, np.ascontiguousarray(Q), image, limit)
         _add_image(B, b, np.ascontiguousarray(Q), image, limit)
-    values = np.einsum("pd,pd->p", V, images[0])
+    # V may span them alone, as where it is all of R^d: then nothing has turned it
+    values, turn = np.linalg.eigh(V @ images[0].T)
+    V = turn.T @ V
     weights = np.maximum(values, 0)
     if not weights.any():
-        weights[values.argmax()] = 1
+        weights[-1] = 1
     weights /= np.linalg.norm(weights)
     if weights @ values <= np.vdot(before, images[1]):
         return before

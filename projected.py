@@ -295,9 +295,12 @@ def _point(frame, y):
     next_one = below[-1] if r > q else -np.inf
     if Q is not None:
         next_one = max(next_one, 0.0)
-    gap = (s[r - q] - next_one) / np.abs(s).max(initial=1e-300)
+    largest = np.abs(s).max(initial=1e-300)
+    gap = (s[r - q] - next_one) / largest
     xb = B.T @ x
-    tied = gap <= 8 * r * EPS
+    # rounding is of the terms, which may cancel
+    size = max(largest, np.sqrt(q) * np.linalg.norm(y))
+    tied = gap * largest <= 8 * r * EPS * size
     over = 1 / np.where(tied, 1, s[r - q :] - below[:, None])
     loss = q - x.shape[1] + 2 * (xb * xb).sum()
     return _Point(loss, gap, tied, A, B, A.T @ x, xb, over)

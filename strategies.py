@@ -146,7 +146,8 @@ def pairs_of_sets(
     q = draw(st.integers(1, d))
     Y = draw(subspaces(n, d, q, dtype=X.dtype))
     if q == p and draw(st.booleans()):
-        Y[0] = X[0]
+        first = min(1, len(X), len(Y))
+        Y[:first] = X[:first]
     return X, Y
 
 
@@ -360,7 +361,8 @@ def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
     X = bases(rng, draw(st.integers(1, most)), d, p)
-    D = bases(rng, _drawn(draw, n_atoms), d, p, draw(st.sampled_from(kinds)))
+    n_atoms = core.check_integer(_drawn(draw, n_atoms), "n_atoms", 1)
+    D = bases(rng, n_atoms, d, p, draw(st.sampled_from(kinds)))
     if draw(st.booleans()):
         D[same] = X[0] @ rotation(rng, p)
     dtype = _drawn(draw, dtype)

@@ -129,8 +129,13 @@ def from_sets(
     >>> subspaces.from_sets(sets, spectrum=0.25).shape
     (3, 48, 9)
     """
-    options = _check_options(center, unit_variance, rank, _in_turn)
     shared.warn_of_bases(sets)
+    return subspaces_of(sets, p, spectrum, center, unit_variance, rank)
+
+
+def subspaces_of(sets, p, spectrum, center, unit_variance, rank):
+    """from_sets, of sets that were looked at: they may be bases all the same."""
+    options = _check_options(center, unit_variance, rank, _in_turn)
     return _stack(sets, _maker(p, spectrum, options))
 
 
@@ -439,7 +444,7 @@ def _basis_of_video(frames, name, model, options):
         C, _, _ = _leading_directions(frames, name, model.n_states, "n_states", options)
         return C.astype(shared.float_type(frames))
     A, C = _arma(frames, name, model, options)
-    stack = _powers(A, model.n_blocks).reshape(-1, model.n_states)
+    stack = _powers(A, model.n_blocks, f"{name}: ").reshape(-1, model.n_states)
     Q, R = np.linalg.qr(stack)
     Q *= np.where(R.diagonal() < 0, -1.0, 1.0)
     Q = Q.reshape(-1, *A.shape)  # (n_blocks, n_states, n_states)
@@ -470,15 +475,15 @@ def _arma(frames, name, model, options):
     return A * (STABLE_RADIUS / radius if radius >= 1 else 1), C
 
 
-def _powers(A, n_blocks):
-    """A^0, ..., A^(n_blocks - 1), (n_blocks, n, n)."""
+def _powers(A, n_blocks, where=""):
+    """A^0, ..., A^(n_blocks - 1), (n_blocks, n, n); where: the first words of an error."""
     factors = [np.eye(len(A)), *[A] * (n_blocks - 1)]
     with np.errstate(over="ignore", invalid="ignore"):
         powers = np.stack([*itertools.accumulate(factors, np.matmul)])
     if not np.isfinite(powers).all():
         radius = np.abs(np.linalg.eigvals(A)).max()
         raise ValueError(
-            f"A must have powers up to {n_blocks - 1} within range, got spectral "
+            f"{where}A must have powers up to {n_blocks - 1} within range, got spectral "
             f"radius {radius:.4g}; stabilize=True scales an estimate back"
         )
     return powers

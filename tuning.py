@@ -134,8 +134,8 @@ class Search:
         stay at the values that predict gives first unless others are better by more
         than ALIKE standard errors. A candidate is given up after a fold when its best
         parameters are behind the leader by SURE standard errors, or by more than the
-        remaining sets can make up. seconds: no fold begins after so many, except the
-        first.
+        remaining sets can make up. seconds: after so many no candidate is tried on a
+        fold, but for the first on the first.
 
         A name may have any number of parts, of which p is the last: candidates are
         neighbours in p if all other parts are equal. In place of K a candidate may be

@@ -128,7 +128,7 @@ def product_distances(
 
     metric: "chordal", the norm of the sines of all principal angles of the three
     factors; "geodesic", that of the angles, some times slower. A direction that one of
-    two clips lacks is at a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
+    two clips lacks is at a right angle, one that both lack counts nothing. Source: Lui, Beveridge and Kirby, CVPR 2010.
 
     ValueError for an unknown metric, or factors of clips of two sizes or two p.
 
@@ -157,24 +157,25 @@ def _squares(X, Y, metric):
 
     They may have columns of zeros at the end.
     """
+    among = X is Y
     if not (X.any(axis=1).all() and Y.any(axis=1).all()):
-        Y = _completed(Y, 1)
-        X = _completed(X, 0)
-    Y = None if X is Y else Y
+        X = _completed(X)
+        Y = _completed(Y)
+    Y = None if among else Y
     if metric == "geodesic":
         return np.square(core.geodesic_distance(X, Y))
     return np.square(core.chordal_distance(X, Y)) / 2
 
 
-def _completed(V, side):
-    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d.
+def _completed(V):
+    """Bases (n, d + p, p), of which columns of zeros became directions beside R^d.
 
-    Others on either side, so that they are at right angles to all.
+    A column is the same direction in all, at a right angle to all others.
     """
-    n, d, p = V.shape
-    beside = np.zeros((n, 2, p, p), V.dtype)
-    beside[:, side, range(p), range(p)] = ~V.any(axis=1)
-    return np.concatenate([V, beside.reshape(n, 2 * p, p)], axis=1)
+    n, _, p = V.shape
+    beside = np.zeros((n, p, p), V.dtype)
+    beside[:, range(p), range(p)] = ~V.any(axis=1)
+    return np.concatenate([V, beside], axis=1)
 
 
 # -------------------------------------------------------- tensor canonical correlations

@@ -30,6 +30,7 @@ from grassmann_classify.words import (
     UNLIKE,
     UNUSUAL,
     plural,
+    rounded,
     say_failed,
     tell,
     to_stderr,
@@ -262,7 +263,9 @@ def timeline_of(report, model, new, answers, settings):
             )
         if score is not None and score.border is not None:
             borders = plural(score.n_borders, "border")
-            notes[0] += f"; {borders} off by {score.border:.3g} {unit} in the median"
+            notes[0] += (
+                f"; {borders} off by {rounded(score.border, 3)} {unit} in the median"
+            )
     report.section("Timeline")
     if report.paths.pictures:
         bars = ([stretch[:4] for stretch in some] for some in (stretches, truth))

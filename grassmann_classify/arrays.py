@@ -27,6 +27,7 @@ from grassmann_classify.splits import Parts
 from grassmann_classify.words import (
     UNNAMED,
     first_of,
+    group_named,
     is_unnamed,
     plural,
     printable,
@@ -71,11 +72,17 @@ def load_npz(path, key=None, axes=None):
             f"{path} must hold the labels of its sets, as {' or '.join(LABELS)}"
         )
     label = files.labels_to_keep(arrays[name], n, "sets")
-    label = np.char.decode(label) if label.dtype.kind == "S" else label
-    clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
-    say_alone(clips, "have none")
+    if label.dtype.kind == "S":
+        label = np.char.decode(label, errors="backslashreplace")
     pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
+    clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
+    clips = [clip for clip in clips if not is_unnamed(clip.label)]
+    if len(clips) < n:
+        to_stderr(
+            f"{plural(n - len(clips), 'set')} of {path} without a label: passed over"
+        )
+    say_alone(clips, "have none")
     parts = [
         (f"{path}: split {i}", *(names[part] for part in pair))
         for i, pair in enumerate(pairs)
@@ -142,7 +149,12 @@ def read_sets(path, key=None, axes=None):
             )
     pairs = zip(sources, arrays.get("group", [""] * n))
     clips = [
-        Clip(f"set {i}", None, None if is_unnamed(group) else group, [source])
+        Clip(
+            f"set {i}",
+            None,
+            None if is_unnamed(group) else group_named(group),
+            [source],
+        )
         for i, (source, group) in enumerate(pairs)
     ]
     return arrays, clips
@@ -492,7 +504,10 @@ def say_columns(clips, recipe, texts=()):
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [
-            f"{column}, whose first cell is {cell!r}" for column, cell in table.dropped
+            f"{column}, whose first cell is {cell!r}"
+            if cell
+            else f"{column}, empty at first"
+            for column, cell in table.dropped
         ]
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")

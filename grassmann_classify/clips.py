@@ -19,7 +19,7 @@ STRIP = 3  # frames of a clip beside each other
 BETWEEN = 2  # white pixels between them
 FILM = 12  # frames of a clip that moves
 DARK = 64  # a picture is stretched whose brightest pixel is below it
-VERSION = 5  # of the cache: raise it when the same recipe gives other numbers
+VERSION = 6  # of the cache: raise it when the same recipe gives other numbers
 MOST_CACHED = 2**32  # bytes in the cache; what was not used for longest goes first
 
 # sources: files, folders or arrays whose frames make one set; or Basis of its sets; or

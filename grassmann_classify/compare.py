@@ -32,7 +32,14 @@ from grassmann_classify.tables import (
     summed,
 )
 from grassmann_classify.timeline import border_error
-from grassmann_classify.words import plural, printable, say_failed, tell, to_stderr
+from grassmann_classify.words import (
+    plural,
+    printable,
+    rounded,
+    say_failed,
+    tell,
+    to_stderr,
+)
 
 FIRST_LOOK = "provisional: one split, nothing searched"
 # seconds of a first look on all splits: processes would take longer to start
@@ -198,7 +205,7 @@ def _borders(run, pairs, results, first):
         return []
     unit = "s" if run.recipe.rate or run.recipe.clock else "rows"
     return [
-        f"{first} puts borders off by {np.median(errors):.2g} {unit} in the median; windows "
+        f"{first} puts borders off by {rounded(np.median(errors), 2)} {unit} in the median; windows "
         "are cut at the labels' borders, which helps it"
     ]
 

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
-from grassmann_classify.splits import read_parts, read_rows
+from grassmann_classify.splits import meaning_one_of, read_parts, read_rows
 from grassmann_classify.words import (
     first_of,
     is_unnamed,
@@ -255,9 +255,13 @@ def find_labelled(folder, path):
     counts = Counter(stems.values())
     whole = {stem: name for name, stem in stems.items() if counts[stem] == 1}
 
+    means = meaning_one_of(clips)
+    means_stem = meaning_one_of(whole)
+
     def name_of(cell):
         name = printable(PurePosixPath(cell.replace("\\", "/")), but="")
-        return name if name in clips else whole.get(name, name)
+        meant = means(name)
+        return meant if meant in clips else whole.get(means_stem(name), name)
 
     columns = [name for name in header if name == "split"]
     how = f"split of {printable(path.name)}"

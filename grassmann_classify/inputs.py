@@ -75,6 +75,7 @@ def labelled_clips(recipe, settings, paths):
             to_stderr(f"passed over, for those of --splits: {parts.how}")
         parts = parts_of_file(paths.splits, [clip.name for clip in clips])
     say_alike({clip.label for clip in clips})
+    check_clock(clips, recipe)
     clips = with_bases(clips, recipe.key)
     if not settings.label_column and recipe.axes is None:
         columns = say_columns(clips, recipe)
@@ -85,16 +86,28 @@ def labelled_clips(recipe, settings, paths):
     return clips, parts, recipe_of(clips, recipe, settings)
 
 
+def check_clock(clips, recipe):
+    """ValueError if a recipe names a clock, and no clip is of a table."""
+    timed = any(clip.edges is not None or is_table(clip.sources[0]) for clip in clips)
+    if recipe.clock and not timed:
+        raise ValueError(
+            f"--clock {recipe.clock} tells the time of rows of tables, and {clips[0].name} "
+            "is none"
+        )
+
+
 def say_alike(labels):
-    """Say which labels, of different texts, are the same number."""
+    """Say which labels, of different texts, are the same number, or word."""
     texts = {}
     for label in sorted(map(str, labels)):
+        meant = label.strip()
         with contextlib.suppress(ValueError):
-            texts.setdefault(float(label), []).append(label)
+            meant = float(meant)
+        texts.setdefault(meant, []).append(repr(label))
     for alike in texts.values():
         if len(alike) > 1:
             to_stderr(
-                f"labels {' and '.join(alike)} are two classes here, and one number"
+                f"labels {' and '.join(alike)} are two classes here, and read alike"
             )
 
 
@@ -107,6 +120,7 @@ def new_clips(path, recipe, settings):
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1], recipe
     clips = with_bases(find_new_clips(path, settings.group_by), recipe.key)
+    check_clock(clips, recipe)
     names = settings.label_column, settings.group_column
     if recipe.columns is None and recipe.axes is None:
         columns = say_columns(clips, recipe, [*filter(None, names)])

@@ -28,6 +28,7 @@ from grassmann_classify.words import (
     clip_names,
     each_once,
     first_of,
+    group_named,
     plural,
     to_stderr,
     verbose_if,
@@ -161,12 +162,9 @@ def predict(model, sets, *, verbose=False):
     failed explains. verbose: with progress on stderr.
     """
     check_model(model)
-    shared.check_sequence(sets, "sets", "arrays of frames")
-    if not len(sets):
-        raise ValueError("sets must hold at least one set, got none")
-    clips = [
-        Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
-    ]
+    _check_sets(sets)
+    nobody = [None] * len(sets)
+    clips = clips_of("set", sets, nobody, None)
     with verbose_if(verbose):
         answers = answers_of(model, build_new(model, clips))
     if answers.failed:
@@ -175,6 +173,12 @@ def predict(model, sets, *, verbose=False):
             f"{first_of(each_once(answers.failed), '; ')}"
         )
     return answers
+
+
+def _check_sets(sets):
+    shared.check_sequence(sets, "sets", "arrays of frames")
+    if not len(sets):
+        raise ValueError("sets must hold at least one set, got none")
 
 
 def digests_of(collection, recipe):
@@ -204,11 +208,24 @@ def clips_of(name, sets, labels, groups):
             raise ValueError(
                 f"groups must name a group for every set, got {unnamed[0]}"
             )
-        groups = [str(distinct[i]) for i in number]
+        groups = [group_named(distinct[i]) for i in number]
     return [
-        Clip(f"{name} {i}", label, group, [np.asarray(rows)])
+        Clip(f"{name} {i}", label, group, [_source_of(rows)])
         for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
     ]
+
+
+def _source_of(rows):
+    """The frames of a set as an array, or what is wrong with them."""
+    if np.ma.is_masked(rows):
+        return ValueError("frames must have no masked entries: leave such frames out")
+    frames = np.asarray(rows)
+    if frames.ndim < 2:
+        return ValueError(
+            "a set must be an array (n_frames, d) or (n_frames, height, width), got "
+            f"shape {frames.shape}; [set] is a list of one"
+        )
+    return frames
 
 
 def build_new(model, clips, strict=False):
@@ -243,7 +260,7 @@ def add(model, sets, labels, groups=None, *, verbose=False):
     changed. ValueError if it has a set under another label.
     """
     check_model(model)
-    shared.check_sequence(sets, "sets", "arrays of frames")
+    _check_sets(sets)
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = clips_of("added set", sets, labels, groups)
     with verbose_if(verbose):

@@ -7,7 +7,6 @@ numbers, strings or bools, all of one type. Answers are labels, why, how sure, a
 classes are possible.
 """
 
-import re
 from collections import namedtuple
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +29,6 @@ from grassmann_classify.words import (
 from grassmann_sc import calibration, discriminative, shared, tuning
 from grassmann_sc.baselines import hulls
 
-# a reason in words, up to its share: a name may hold "; " too
-REASON = re.compile(r"(.+? [\d.e+-]+)(?:; |$)", re.DOTALL)
 # what rows choose, or what is set, of their estimators
 PARAMETERS = {
     *"lam n_neighbors rule C scale positive reg beta p dimension reference n_angles keep "
@@ -248,20 +245,36 @@ def check_model(model):
 # probabilities where the row has them; failed: {name: why} of the clips without
 # answer; runner_up (n,): the best other class. The others are None unless the row
 # codes. p_values (n, n_classes) of the classes and p_any (n,) of being of any;
-# because, instead (n,): in words, the labelled sets that speak for the label and for
-# the runner-up; reasons (n,): the same as pairs, as words.reasons_for. measure: what
-# scores are, "probability" or "score"; recordings, spans: as a Collection has them
+# reasons (n,): pairs of what speaks for the label, and for the runner-up, as
+# words.reasons_for, among the labelled sets of these names. measure: what scores are,
+# "probability" or "score"; recordings, spans: as a Collection has them
 class Answers(
     namedtuple(
         "Answers",
-        "names labels scores classes failed runner_up p_values p_any because instead "
-        "reasons measure recordings spans",
-        defaults=(None,) * 5 + ("score",) + (None,) * 2,
+        "names labels scores classes failed runner_up p_values p_any reasons labelled "
+        "measure recordings spans",
+        defaults=(None,) * 4 + ("score",) + (None,) * 2,
     )
 ):
     """Answers to sets, in arrays; to_frame gives them as a table of pandas."""
 
     __slots__ = ()
+
+    @property
+    def because(self):
+        """In words (n,): the labelled sets that speak for the label; None: unknown."""
+        return self._in_words(0)
+
+    @property
+    def instead(self):
+        """In words (n,): those that speak for the runner-up."""
+        return self._in_words(1)
+
+    def _in_words(self, which):
+        if self.reasons is None:
+            return None
+        words = [explained(self.labelled, both[which]) for both in self.reasons]
+        return np.array(words, object)
 
     def records(self, coverage=0.9):
         """[{name: value}, ...] of the sets, as the command writes them.
@@ -283,8 +296,12 @@ class Answers(
             for row in self.scores
         ]
         columns["possible"] = possible
-        because = [""] * len(labels) if self.because is None else self.because
-        columns["because"] = [REASON.findall(words) for words in because]
+        columns["because"] = [
+            [explained(self.labelled, [pair]) for pair in own]
+            for own, _ in (
+                [([], [])] * len(labels) if self.reasons is None else self.reasons
+            )
+        ]
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def to_frame(self, coverage=0.9):
@@ -385,22 +402,16 @@ def _each_answered(model, collection):
 def _with_reasons(answers, model, queries, class_index, second):
     """The Answers with all that a row which codes tells of queries (n, N)."""
     estimator = model.estimator
-    n = len(queries)
-    names = [*map(labelled, model.names, model.labels)]
     shares = estimator.explain(queries)
     both = [reasons_for(shares, estimator.index_, c) for c in (class_index, second)]
-    reasons = np.empty(n, object)
+    reasons = np.empty(len(queries), object)
     reasons[:] = [*zip(*both)]
-    because, instead = (
-        np.array([explained(names, pairs) for pairs in sets], object) for sets in both
-    )
     p_values, p_any = estimator.p_values(queries, left_out=model.left_out)
     return answers._replace(
         p_values=p_values,
         p_any=p_any,
-        because=because,
-        instead=instead,
         reasons=reasons,
+        labelled=[*map(labelled, model.names, model.labels)],
     )
 
 

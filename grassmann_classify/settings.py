@@ -215,6 +215,9 @@ class Recipe:
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
 
     def __post_init__(self):
+        for name in "every evenly resample window step rate clock arma".split():
+            value = check_value(getattr(self, name), name, RULES[name])
+            object.__setattr__(self, name, value)
         if self.p is None:
             object.__setattr__(self, "p", MOST_READ)
             object.__setattr__(self, "fewer", True)

@@ -1,9 +1,9 @@
 """Splits of sets into training and test parts, of a file, by groups, at random; folds."""
 
 import csv
+import unicodedata
 import warnings
 from collections import Counter, namedtuple
-from functools import partial
 
 import numpy as np
 from sklearn.model_selection import (
@@ -68,6 +68,8 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
     cells_of = {}
     lines = {}
     for line, row in rows:
+        if not any(map(str.strip, row)):  # as spreadsheets leave it
+            continue
         if len(row) != len(header):
             raise ValueError(
                 f"{path}: line {line} must have {plural(len(header), 'column')}, got "
@@ -106,6 +108,22 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
     return cells_of, Parts(how, pairs)
 
 
+def meaning_one_of(names):
+    """A function of a text: the one of these names that it means, or the text.
+
+    They are compared as people read them: some systems store ü as u and two dots.
+    """
+    forms = {}
+    for name in names:
+        forms.setdefault(unicodedata.normalize("NFC", name), []).append(name)
+
+    def meant(text):
+        alike = forms.get(unicodedata.normalize("NFC", text), [])
+        return alike[0] if len(alike) == 1 else text
+
+    return meant
+
+
 def parts_of_file(path, clips):
     """The Parts of a CSV file, which names clips as class/clip.
 
@@ -120,8 +138,12 @@ def parts_of_file(path, clips):
             f"split, got {','.join(header)!r}"
         )
     how = f"splits of {printable(path)}"
-    named = partial(printable, but="")
-    return read_parts(path, header, rows, columns, clips, named, how)[1]
+    means = meaning_one_of(clips)
+
+    def name_of(cell):
+        return means(printable(cell, but=""))
+
+    return read_parts(path, header, rows, columns, clips, name_of, how)[1]
 
 
 def split_by_parts(parts, names, clip):

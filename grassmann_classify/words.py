@@ -90,9 +90,30 @@ def meant(word, words):
     return f" (did you mean {named[close[0]]}?)" if close else ""
 
 
+def rounded(number, digits):
+    """A number in so many digits, of large ones all before the point.
+
+    >>> rounded(237.4, 2), rounded(0.1234, 2)
+    ('240', '0.12')
+    """
+    return f"{float(f'{number:.{digits}g}'):.15g}"
+
+
+def group_named(group):
+    """The name of a group, which may be a number: 1 and 1.0 are one group.
+
+    >>> group_named(1.0), group_named("1"), group_named(b"p1")
+    ('1', '1', 'p1')
+    """
+    if isinstance(group, bytes):
+        return group.decode(errors="backslashreplace")
+    is_whole = not isinstance(group, bool) and getattr(group, "is_integer", bool)()
+    return str(int(group) if is_whole else group)
+
+
 def is_unnamed(cell):
     """Does a cell, or an entry of an array, name no label and no group?"""
-    return str(cell).lower() in UNNAMED
+    return group_named(cell).strip().lower() in UNNAMED
 
 
 def plural(number, thing):

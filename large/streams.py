@@ -521,6 +521,7 @@ class OnlineGDL:
             said["coder"] = self.given._replace(
                 lam=said.pop("lam"), lam_scale=said.pop("lam_scale")
             )
+            said["init"] = json.loads(str(arrays["options"]))["init"] or arrays["init"]
             said["rng"] = files.read_generator(arrays["rng"])
             said["_waiting"] = _pair(arrays["waiting"], arrays["waiting_weights"])
             said |= dict.fromkeys(["atoms", "_statistics", "_gram"], None)

@@ -118,8 +118,10 @@ def test_missing_directions_are_right_angles():
     V = tensors.mode_bases(flat, 3)
     assert [np.linalg.matrix_rank(factor[0]) for factor in V] == [1, 3, 3]
     assert [factor.shape[2] for factor in tensors.mode_bases(flat)] == [1, 5, 7 - 2]
+    flat[2] = 3 * flat[0]  # of the same directions, and of the same that it lacks
     found = distances(flat, flat[:1], 3)
-    assert found[0, 0] == pytest.approx(np.sqrt(2))
+    assert found[[0, 2], 0] == pytest.approx([0, 0])
+    assert distances(flat[:3], None, 3)[:, 0] == pytest.approx(found[:3, 0])
     theta = core.principal_angles(V[0][1], V[0][0][:, :1])
     two = sum(
         np.square(np.sin(core.principal_angles(V[k][1], V[k][0]))).sum() for k in (1, 2)

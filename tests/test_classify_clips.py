@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from grassmann_classify.clips import Clip, films_of
 from grassmann_classify.finding import find_clips
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.options import parse, split
+from grassmann_classify.splits import parts_of_file
 from grassmann_sc import frames as library
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
@@ -1031,6 +1033,33 @@ def test_a_whole_name_comes_before_that_of_another_without_its_ending(tmp_path):
     path.write_text("file,what\na,sit\n")
     said = refused(tmp_path, "--labels", path)
     assert re.search("clip .or filename.*got 'file,what'", said)
+
+
+def test_names_are_found_as_people_read_them(tmp_path):
+    """Some systems store ü as u and two dots; spreadsheets leave rows of separators."""
+    names = [f"Müller {k}" for k in range(8)]
+    stored = [unicodedata.normalize("NFD", name) for name in names]
+    arrays(*(tmp_path / "data" / f"{name}.npy" for name in stored))
+    assert stored != names
+    path = tmp_path / "labels.csv"
+    lines = [f"{name}.npy,{'ab'[k % 2]}" for k, name in enumerate(names)]
+    path.write_text("\n".join(["clip,label", *lines, ",", " , "]), encoding="utf-8")
+    found = labelled(tmp_path, "--labels", path)
+    assert found == {f"{name}.npy": "ab"[k % 2] for k, name in enumerate(stored)}
+    path.write_text("\n".join(["clip,s", *(f"{name}.npy,train" for name in names)]))
+    parts = parts_of_file(path, [*found])
+    assert parts.pairs[0][1] == [*found]
+    both = [*found, f"{names[0]}.npy"]  # two clips: each has its own name
+    assert parts_of_file(path, both).pairs[0][1] == [*both[1:]]
+
+
+def test_a_clock_is_that_of_a_table(tmp_path):
+    arrays(*(tmp_path / "data" / c / f"{k}.npy" for c in "ab" for k in range(3)))
+    words = ["compare", str(tmp_path / "data"), "--clock", "time", "--window", "2"]
+    with pytest.raises(
+        SystemExit, match="--clock time tells the time of rows of tables"
+    ):
+        main([*words, "--out", str(tmp_path / "out")])
 
 
 def test_windows_of_images_hold_those_of_one_group(tmp_path, capsys):

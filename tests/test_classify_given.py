@@ -10,8 +10,9 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import load_npz, read_sets
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Basis, Clip
+from grassmann_classify.learning import add, fit, predict
 from grassmann_classify.model_file import load
-from grassmann_classify.settings import Recipe
+from grassmann_classify.settings import Recipe, Settings
 
 QUICK = ["--no-pictures", "--methods", "nearest,gsc,svm"]
 
@@ -228,3 +229,107 @@ def test_groups_of_a_file_of_sets_are_an_array_and_no_part_of_names(tmp_path):
         SystemExit, match="--group-by goes with files of clips; in .*npz"
     ):
         main(["compare", str(tmp_path / "sets.npz"), "--group-by", r"(\d)"])
+
+
+# ------------------------------------------------------------------ names in arrays
+
+
+def frames_of_three_classes():
+    """(X (24, 6, 5), the index of each set's class)."""
+    rng = np.random.default_rng(0)
+    index = np.arange(24) % 3
+    centers = rng.standard_normal((3, 6, 5))
+    return centers[index] + 0.2 * rng.standard_normal((24, 6, 5)), index
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        np.array([b"p1", b"p2", b""]),
+        np.array(["p1", "p2", ""]),
+        np.array([1.0, 2.0, np.nan]),
+    ],
+)
+def test_groups_of_a_file_have_one_name_whatever_their_type(here, capsys, group):
+    X, index = frames_of_three_classes()
+    np.savez("sets.npz", X=X, y=index, group=group[np.arange(24) // 3 % 3])
+    clips, _ = load_npz(here / "sets.npz")
+    names = {clip.group for clip in clips}
+    assert names in ({"p1", "p2", None}, {"1", "2", None})
+    alone = sum(clip.group is None for clip in clips)
+    assert (
+        f"groups are passed over: {alone} of 24 clips have none"
+        in capsys.readouterr().err
+    )
+
+
+def test_groups_that_are_numbers_are_those_of_a_model(here):
+    X, index = frames_of_three_classes()
+    settings = Settings(methods=["nearest"], kernels=False, p=[2], features=["raw"])
+    model = fit(X, index, np.arange(24) // 3 % 4 * 1.0, settings=settings)
+    more = add(model, X[:1] + 0.1, index[:1], [0])
+    assert {*more.groups} == {"0", "1", "2", "3"}
+
+
+@pytest.mark.parametrize("empty", ["", "nan", b""])
+def test_sets_of_a_file_without_a_label_are_passed_over(here, capsys, empty):
+    X, index = frames_of_three_classes()
+    label = np.array(["a", empty, "c"] if empty != b"" else [b"a", b"", b"c"])[index]
+    np.savez("sets.npz", X=X, y=label, train0=np.arange(12), test0=np.arange(12, 24))
+    clips, parts = load_npz(here / "sets.npz")
+    assert [clip.name for clip in clips] == [
+        f"set {i}" for i in range(24) if i % 3 != 1
+    ]
+    assert (
+        "8 sets of sets.npz without a label: passed over"
+        in capsys.readouterr().err.replace(f"{here}/", "")
+    )
+    main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
+    lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    assert len(lines) == 8 and parts.how == "splits of sets.npz"
+
+
+def test_labels_that_read_alike_are_told(here, capsys):
+    X, index = frames_of_three_classes()
+    np.savez("sets.npz", X=X, y=np.array(["a", "a ", "c"])[index])
+    main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
+    assert (
+        "labels 'a' and 'a ' are two classes here, and read alike"
+        in capsys.readouterr().err
+    )
+
+
+# ------------------------------------------------------------------------ in a program
+
+
+def test_what_is_no_set_of_frames_is_named():
+    X, index = frames_of_three_classes()
+    settings = Settings(methods=["nearest"], kernels=False, p=[2], features=["raw"])
+    model = fit(X, index, settings=settings)
+    with pytest.raises(ValueError, match=r"set 0: a set must be an array .*\[set\]"):
+        predict(model, X[0])
+    with pytest.raises(ValueError, match="sets must hold at least one set, got none"):
+        add(model, [], [])
+    masked = np.ma.array(X[0], mask=X[0] > 1)
+    with pytest.raises(ValueError, match="set 0: frames must have no masked entries"):
+        predict(model, [masked])
+    with pytest.warns(
+        UserWarning, match="1 of 2 sets without an answer: set 0: frames"
+    ):
+        assert predict(model, [masked, X[1]]).names == ["set 1"]
+    with pytest.raises(ValueError, match="set 1: frames must have no masked entries"):
+        fit([X[0], masked, *X[2:]], index, settings=settings)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"window": 0}, "window must be at least 1, got 0"),
+        ({"window": 3, "step": 0}, "step must be at least 1, got 0"),
+        ({"every": -1}, "every must be at least 1, got -1"),
+        ({"rate": 0}, "rate must be positive, got 0"),
+    ],
+)
+def test_a_recipe_is_checked_when_it_is_made(options, words):
+    with pytest.raises(ValueError, match=words):
+        Recipe(2, **options)

@@ -1210,7 +1210,7 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
     main([*map(str, [*adding, tmp_path / "m2.npz", *out])])
     said = capsys.readouterr()
     assert "2 sets more" in said.out
-    assert "labels 2 and 2.0 are two classes here, and one number" in said.err
+    assert "labels '2' and '2.0' are two classes here, and read alike" in said.err
     shutil.rmtree(tmp_path / "more" / "2.0")
     assert "1/short.npy: n_blocks must be at most n_frames = 2" in said.err
     with pytest.raises(SystemExit, match="1/short.npy: n_blocks must be at most"):
@@ -1467,10 +1467,12 @@ def test_names_of_clips_that_are_added_stay_apart():
 
 
 def test_a_reason_stays_whole_whatever_the_name_of_its_clip_holds():
-    because = "a; 2/clip #2; $x.npy 0.24; b;c (d) 1e-05; e 1"
     row = Answers(
         *(["q"], np.array(["a"]), np.ones((1, 1)), np.array(["a"]), {}, None),
-        because=[because],
+        reasons=[([(1, 0.24), (0, 1e-5), (2, 1)], [])],
+        labelled=["b;c (d)", "a; 2/take 3; $x.npy", "e"],
     )
     (record,) = row.records()
-    assert record["because"] == ["a; 2/clip #2; $x.npy 0.24", "b;c (d) 1e-05", "e 1"]
+    assert record["because"] == ["a; 2/take 3; $x.npy 0.24", "b;c (d) 1e-05", "e 1"]
+    assert row.because.tolist() == ["; ".join(record["because"])]
+    assert row.instead.tolist() == [""]

@@ -323,7 +323,7 @@ def test_labels_that_are_the_same_number_are_said_to_be_two_classes(here, capsys
     write_table(here / "day.csv", lines, "time,ax,ay,az,activity,subject")
     main(["compare", "day.csv", *RECORDING, "--repeats", "1", *QUICK])
     err = capsys.readouterr().err
-    assert "labels 1 and 1.0 are two classes here, and one number" in err
+    assert "labels '1' and '1.0' are two classes here, and read alike" in err
     assert "labels 2" not in err
 
 

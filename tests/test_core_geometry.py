@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 
 import grassmann_sc as gs
+from grassmann_sc import projected
 from grassmann_sc.strategies import bases, pairs_of_sets, rotation, sizes, subspaces
 from oracles import LOOSE, TIGHT, booleans, dtypes, error, hat, rounding, seeds
 
@@ -382,3 +383,24 @@ def test_eigenvalues_tie_to_rounding_of_the_matrix_and_no_further():
     assert not gs.eigenvalues_tie(apart, 1, 1.0, 3)
     assert gs.eigenvalues_tie(alike, 1, 1.0, 3)
     assert not gs.eigenvalues_tie(alike, 3, 1.0, 3)
+
+
+@pytest.mark.parametrize("d", [3, 4, 10, 60])
+def test_points_of_terms_that_cancel_are_said_to_be_arbitrary(d):
+    """What is left is rounding, whose leading directions mean nothing."""
+    A = gs.random_subspaces(1, d, 2, rng=0)[0]
+    D = np.stack([A, A @ [[0.6, -0.8], [0.8, 0.6]]])
+    with pytest.warns(UserWarning, match="not unique in 1 case"):
+        gs.reconstruct([[0.5, -0.5]], D)
+    with pytest.warns(UserWarning, match="not unique in 1 case"):
+        gs.chordal_mean(D, [1, -1])
+    with pytest.warns(UserWarning, match="not unique in 1 case"):
+        projected.projected_losses([[0.5, -0.5]], A[None], D)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e160, 1e300])
+def test_no_scale_makes_eigenvalues_tie(scale):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        P = gs.proj(scale * np.diag([1.0, 3.0, 2.0]), 2)
+    assert error(P @ P.T, np.diag([0, 1, 1])) <= TIGHT

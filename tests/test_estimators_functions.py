@@ -1,8 +1,11 @@
 """Estimators equal the functions that they are named after."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -46,15 +49,14 @@ def test_image_sets_become_the_subspaces_of_from_sets(center):
 
 
 def test_fitting_and_transforming_reads_each_set_once(monkeypatch):
-    from_sets = subspaces.from_sets
+    made = subspaces.subspaces_of
     read = []
 
     def count(sets, *args, **options):
-        sets = [*sets]
         read.append(len(sets))
-        return from_sets(sets, *args, **options)
+        return made(sets, *args, **options)
 
-    monkeypatch.setattr(subspaces, "from_sets", count)
+    monkeypatch.setattr(subspaces, "subspaces_of", count)
     estimators.ImageSetSubspaces(2).fit_transform(SETS)
     assert read == [len(SETS)]
 
@@ -669,3 +671,53 @@ def test_a_random_state_that_is_no_seed_is_refused_by_its_name(state):
     model = estimators.GrassmannDictionary(2, max_iter=1, random_state=state)
     with pytest.raises((TypeError, ValueError), match="random_state must be None, an"):
         model.fit(X)
+
+
+@pytest.mark.parametrize(
+    "first, wrong",
+    [
+        (
+            estimators.GrassmannDictionary(4, random_state=0),
+            core.random_subspaces(3, 10, 2, rng=0),  # fewer than atoms
+        ),
+        (TangentDictionary(4, random_state=0), core.random_subspaces(3, 10, 2, rng=0)),
+    ],
+)
+def test_a_pipeline_whose_fit_fails_answers_as_before(first, wrong):
+    X = core.random_subspaces(20, 8, 2, rng=0)
+    y = np.arange(20) % 2
+    model = make_pipeline(first, RidgeClassifier()).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="n_atoms"):
+        model.fit(wrong, [0, 1, 0])
+    assert np.array_equal(model.predict(X), before)
+
+
+def test_a_first_batch_that_fails_leaves_nothing():
+    learner = estimators.OnlineGrassmannDictionary(4, random_state=0)
+    with pytest.raises(ValueError, match="sample_weight"):
+        learner.partial_fit(
+            core.random_subspaces(3, 10, 2, rng=0), sample_weight=[-1, 1, 1]
+        )
+    learner.partial_fit(core.random_subspaces(20, 8, 2, rng=0))
+    assert learner.components_.shape == (4, 8, 2)
+
+
+def test_views_of_frames_are_not_written_out():
+    """A stack of blocks holds each frame many times, and takes no memory."""
+    videos = list(np.random.default_rng(0).random((8, 200, 50)))
+    stacks = estimators.BlockHankel(40).fit_transform(videos)
+    step = estimators.ImageSetSubspaces(2)
+    peaks = []
+    bases = []
+    for make in (
+        lambda: subspaces.from_sets(stacks, 2),
+        lambda: step.fit_transform(stacks),
+    ):
+        make()  # compiled
+        tracemalloc.start()
+        bases.append(make())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert np.array_equal(*bases)
+    assert peaks[1] < 1.5 * peaks[0]

@@ -4,6 +4,7 @@ file and the frame.
 
 import os
 import re
+import struct
 import sys
 import zipfile
 import zlib
@@ -11,7 +12,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.io
-from PIL import Image
+from PIL import Image, ImageOps
 
 from grassmann_sc import frames as library
 from grassmann_sc.frames import contents, pick, read_frames, read_shape
@@ -570,3 +571,68 @@ def test_a_link_to_itself_is_no_folder(tmp_path):
     with pytest.raises(OSError):
         contents(link)
     assert contents(tmp_path).folders == []
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("ending", ["jpg", "webp"])
+def test_photographs_stand_upright(tmp_path, orientation, ending):
+    """As viewers show them, however the camera was held."""
+    pixels = np.zeros((24, 40), np.uint8)
+    pixels[:8, :16] = 200
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = tmp_path / f"photo.{ending}"
+    Image.fromarray(pixels).save(path, exif=exif, quality=95)
+    shown = np.array(ImageOps.exif_transpose(Image.open(path)).convert("L"))
+    (frame,) = read_frames(path, grey=True)
+    assert frame.shape == shown.shape == read_shape(path)[1:]
+    assert np.abs(frame.astype(int) - shown).max() <= 1
+
+
+def test_videos_of_a_turned_camera_stand_upright(tmp_path):
+    av = pytest.importorskip("av")
+    path = tmp_path / "flat.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width = 64
+        stream.height = 48
+        stream.pix_fmt = "yuv420p"
+        image = np.zeros((48, 64, 3), np.uint8)
+        image[:10, :20] = 255
+        for _ in range(3):
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    content = bytearray(path.read_bytes())
+    matrix = content.find(b"tkhd") + 44  # of the header of the track
+    one = 1 << 16
+    assert struct.unpack(">9i", content[matrix : matrix + 36])[:5] == (
+        one,
+        0,
+        0,
+        0,
+        one,
+    )
+    clockwise = struct.pack(">9i", 0, one, 0, -one, 0, 0, 48 * one, 0, 1 << 30)
+    content[matrix : matrix + 36] = clockwise
+    turned = tmp_path / "turned.mp4"
+    turned.write_bytes(content)
+    assert read_shape(path) == (3, 48, 64)
+    flat = read_frames(path, grey=True)
+    if hasattr(av.VideoFrame, "rotation"):
+        assert read_shape(turned) == (3, 64, 48)
+        upright = np.rot90(flat, -1, axes=(1, 2))
+        assert np.array_equal(read_frames(turned, grey=True), upright)
+
+
+def test_a_name_with_an_underscore_is_no_number(tmp_path):
+    path = tmp_path / "takes.csv"
+    path.write_text("take,x\n1_2,3\n1_10,4\n")
+    assert read_frames(path).tolist() == [[3.0], [4.0]]
+
+
+def test_a_column_that_begins_late_is_named(tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_text("x,y\n" + "1,\n" * 300 + "1,2\n" * 50)
+    table = library.read_table(path)
+    assert table.names == ["x"] and table.dropped == [("y", "")]

@@ -1085,3 +1085,18 @@ def test_coding_warns_of_subspaces_that_are_not_unique_on_either_side(tied):
     sides = (two, one) if tied == "queries" else (one, two)
     with pytest.warns(UserWarning, match=r"not unique in 1 case\(s\)"):
         kernels.kgsc(*sides, 0.1, kernel=kernels.linear(), p=1)
+
+
+def test_coordinates_are_orthonormal_where_training_frames_are_nearly_dependent():
+    """Rounding of a query is magnified there, up to lengths above 1."""
+    rng = np.random.default_rng(17)
+    still = [5 + 1e-3 * rng.standard_normal((20, 3)) for _ in range(3)]
+    moving = [5 + 5 * rng.standard_normal((8, 3)) for _ in range(3)]
+    for p in (1, 2):
+        lift = kernels.Lift(kernels.polynomial(2, 1.0), p=p).fit(still)
+        for sets in (still, moving):
+            Z = lift.transform(sets)
+            assert (
+                error(Z.swapaxes(1, 2) @ Z, np.broadcast_to(np.eye(p), (3, p, p)))
+                < LOOSE
+            )

@@ -1041,3 +1041,24 @@ def test_ctrl_c_ends_a_script_which_a_resume_goes_on_with_to_the_same_bits(tmp_p
     resumed = streams.OnlineGDL(8, 0.2).fit(iter(batches), resume=path)
     whole = streams.OnlineGDL(8, 0.2, rng=0).fit(iter(batches))
     assert np.array_equal(resumed.atoms, whole.atoms)
+
+
+def test_a_resume_takes_the_first_atoms_of_its_file(tmp_path):
+    """Also while samples wait for them: another init, or rng, is passed over."""
+
+    def batches(stop):
+        for k in range(0, 100, 10):
+            if k == stop:
+                raise RuntimeError
+            yield X[k : k + 10]
+
+    X = core.random_subspaces(100, 8, 2, rng=0)
+    path = tmp_path / "half.npz"
+    options = dict(checkpoint=path, checkpoint_every=1)
+    with pytest.raises(RuntimeError):
+        streams.OnlineGDL(40, lam=0.2, rng=0).fit(batches(20), **options)
+    whole = streams.OnlineGDL(40, lam=0.2, rng=0).fit(batches(None))
+    for init in ("kmeans++", "random", X[:40]):
+        learner = streams.OnlineGDL(40, lam=0.2, init=init, rng=5)
+        again = learner.fit(batches(None), resume=path)
+        assert np.array_equal(again.atoms, whole.atoms)

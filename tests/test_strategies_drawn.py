@@ -300,3 +300,13 @@ def test_bugs_shrink_to_few_axes():
         settings=soon,
     )
     assert len(X) == len(Y) == 1 and X.shape[1] <= 4
+
+
+@given(strategies.pairs_of_sets(n=st.integers(0, 2)))
+def test_pairs_may_be_empty(pair):
+    assert len(pair[0]) <= 2
+
+
+def test_problems_have_an_atom():
+    with pytest.raises(ValueError, match="n_atoms must be >= 1, got 0"):
+        find(strategies.coding_problems(n_atoms=0), lambda problem: True)

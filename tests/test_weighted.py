@@ -557,3 +557,17 @@ def test_a_stream_takes_batches_of_another_float_type():
         found.append(learner.partial_fit(X[:20]).collect(second))
     assert found[0].atoms.dtype == np.float64
     assert abs(found[0].loss - found[1].loss) < 1e-5 * found[1].loss
+
+
+@pytest.mark.parametrize("d", [2, 3, 6, 10, 40])
+def test_an_atom_of_the_right_span_gets_the_right_directions(d):
+    """Also where it spans all of R^d, so that no direction is outside."""
+    angle = np.radians(80)
+    turn = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    U = np.zeros((31, d, 2))
+    U[:, :2] = [turn, *[np.eye(2)] * 30]
+    B = subspaces.weighted(U, np.tile([1, 0.3], (31, 1)), 1)
+    (atom,) = learn.update_atoms(B[1:], B[:1], np.ones((30, 1)))
+    assert error(atom @ atom.T, B[1] @ B[1].T) <= TIGHT
+    costs = [learn.gdl(B[1:], 1, lam=0.02, init=A).costs for A in (B[:1], B[1:2])]
+    assert costs[0][-1] == pytest.approx(costs[1][-1])
