@@ -186,7 +186,7 @@ def test_rows_of_the_first_split_are_kept_beside_a_first_look(
 def test_seconds_bound_all_splits(tmp_path, capsys):
     path = file_of(tmp_path, 60)
     out = tmp_path / "out"
-    main(["compare", path, "--out", str(out), "--seconds", "4", "--jobs", "2", *ASKED])
+    main(["compare", path, "--out", str(out), "--seconds", "2", "--jobs", "2", *ASKED])
     kept = json.loads((out / "results.json").read_text())
     assert kept["splits"] == (1 if kept["provisional"] else 60)
     assert kept["splits_done"] < 60

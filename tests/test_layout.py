@@ -4,6 +4,7 @@ read, not run.
 
 import ast
 import configparser
+import contextlib
 import functools
 import re
 import sys
@@ -126,10 +127,15 @@ def setup_cfg():
     return config
 
 
-def imports(node, in_function=False):
+@functools.cache
+def imports(tree):
     """(dotted name, name it is bound to, is it inside a function) of each import; `from
     a import b` gives a.b, b.
     """
+    return [*imports_below(tree, False)]
+
+
+def imports_below(node, in_function):
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield alias.name, alias.asname or top_level(alias.name), in_function
@@ -139,7 +145,8 @@ def imports(node, in_function=False):
             yield f"{source}.{alias.name}", alias.asname or alias.name, in_function
     for child in ast.iter_child_nodes(node):
         if not is_for_the_checker(child):
-            yield from imports(child, in_function or isinstance(node, FUNCTIONS))
+            inside = in_function or isinstance(node, FUNCTIONS)
+            yield from imports_below(child, inside)
 
 
 def is_for_the_checker(node):
@@ -171,17 +178,17 @@ def strings(tree):
     ]
 
 
+@functools.cache
 def code_within(tree):
     """The tree, and those of its strings that are code of more than one line, run
     elsewhere.
     """
-    yield tree
+    trees = [tree]
     for node in strings(tree):
         if "import" in node.value and "\n" in node.value:
-            try:
-                yield ast.parse(node.value)
-            except SyntaxError:
-                pass
+            with contextlib.suppress(SyntaxError):
+                trees.append(ast.parse(node.value))
+    return trees
 
 
 def public_definitions(tree):
@@ -544,10 +551,12 @@ def test_missing_hints_are_seen(code, missing):
 # ------------------------------------------------------------------ what no module does
 
 
+@functools.cache
 def jitted_functions(tree):
     """Functions under @core.jit and the like, or under a name that the module gives
     one.
     """
+    functions = []
     decorators = {
         target.id
         for node in tree.body
@@ -561,7 +570,8 @@ def jitted_functions(tree):
             if any(
                 "jit" in text or text.partition("(")[0] in decorators for text in texts
             ):
-                yield function
+                functions.append(function)
+    return functions
 
 
 def foreign_to_jitted(function, foreign):
