@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
@@ -96,8 +97,9 @@ class Estimator(base.BaseEstimator):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        for name in {"fit", "fit_transform", "partial_fit"} & vars(cls).keys():
-            setattr(cls, name, aside(vars(cls)[name]))
+        for name in ("fit", "fit_transform", "partial_fit"):
+            if inspect.isfunction(vars(cls).get(name)):
+                setattr(cls, name, aside(vars(cls)[name]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

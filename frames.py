@@ -59,6 +59,15 @@ MISSING = set("nan,na,n/a,null,none,?,".split(","))
 # names of columns that are no sensor's
 CLOCK = r"(unix)?(time|timestamps?|date|datetime)([ _(\[]+(s|sec|ms|us|ns)[)\]]*)?"
 EXIF_ORIENTATION = 0x0112
+TURNS = {  # of its values, Pillow's names
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 PEEKED = 200  # rows of a table that tell which of its columns hold numbers
 VIDEOS = {
     ".avi",
@@ -430,15 +439,18 @@ def _image_frames(file, first=0):
 
     first: what to call the first one.
     """
-    from PIL import Image, ImageOps, ImageSequence
+    from PIL import Image, ImageSequence
 
     i = first
     try:
-        with Image.open(_plain(file)) as image:
+        # not by its name: of a TIFF Pillow would map the bytes, and turn the map wrongly
+        with open(_plain(file), "rb") as content, Image.open(content) as image:
+            turn = TURNS.get(_orientation(image))
             for page in ImageSequence.Iterator(image):
-                if _orientation(image) > 1:
-                    page = ImageOps.exif_transpose(page)
-                yield np.array(_plain_mode(page))
+                page = _plain_mode(page)
+                if turn:
+                    page = page.transpose(Image.Transpose[turn])
+                yield np.array(page)
                 i += 1
     except Exception as error:
         raise _no_image(file, i, error) from error
@@ -447,13 +459,15 @@ def _image_frames(file, first=0):
 def _orientation(image):
     """How a photograph says that the camera was held: 1 to 8, as EXIF has it."""
     # Pillow turns TIFF itself; other formats tell it at their end, if at all
-    has_it = image.format in ("JPEG", "MPO", "WEBP")
-    return image.getexif().get(EXIF_ORIENTATION, 1) if has_it else 1
+    if image.format not in ("JPEG", "MPO", "WEBP"):
+        return 1
+    number = image.getexif().get(EXIF_ORIENTATION)
+    return number if number in TURNS else 1
 
 
 def _lies(image):
     """Does an image lie on its side, so that its height is stored as its width?"""
-    return _orientation(image) in range(5, 9)
+    return _orientation(image) >= 5
 
 
 def _no_image(file, i, error):
@@ -494,25 +508,37 @@ def _video_shape(path):
                 for stream in container.streams.video
                 if stream.codec_context  # None of what FFmpeg cannot decode
             ]
-            turns = 0
-            if shapes and "mov" in container.format.name:  # as cameras write it
-                with contextlib.suppress(
-                    ValueError, EOFError
-                ):  # reading frames says it
-                    turns = _turns(next(container.decode(video=0), None))
-    except (EOFError, ValueError) as error:  # FFmpeg's are among them
+            upright = np.broadcast_to(0, shapes[0][1:] if shapes else 0)
+            with contextlib.suppress(Exception):  # which reading the frames says
+                upright = _upright(upright, next(container.decode(video=0)))
+    except (EOFError, ValueError, av.error.FFmpegError) as error:
         raise ValueError(f"{path}: not a video, or cut short") from error
     if not shapes:
         raise ValueError(f"{path}: not a video, or cut short: no video stream")
     if 0 in shapes[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    n_frames, height, width = shapes[0]
-    return (n_frames, width, height) if turns % 2 else shapes[0]
+    return shapes[0][0], *upright.shape
 
 
-def _turns(frame):
-    """By how many right angles, counterclockwise, a frame of a video is to be turned."""
-    return round(getattr(frame, "rotation", 0) / 90)  # older PyAV does not tell
+def _upright(image, frame):
+    """The image (height, width, ...) of a video's frame, as its matrix says.
+
+    It is shown at x' = a x + c y, y' = b x + d y.
+    """
+    matrix = next(
+        (
+            np.frombuffer(data, np.int32).reshape(3, 3)[:2, :2].astype(float)
+            for data in frame.side_data
+            if data.type.name == "DISPLAYMATRIX"
+        ),
+        np.eye(2),
+    )
+    (a, b), (c, d) = matrix
+    if abs(b * c) > abs(a * d):  # it lies on its side
+        image = image.swapaxes(0, 1)
+        a = c
+        d = b
+    return image[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1]
 
 
 def _video_frames(path, grey):
@@ -528,7 +554,7 @@ def _video_frames(path, grey):
         with open(path, "rb") as file, av.open(file) as container:
             for frame in container.decode(video=0):
                 image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
-                yield np.rot90(image.to_ndarray(), _turns(frame))
+                yield _upright(image.to_ndarray(), frame)
                 i += 1
             # 0 where the container does not say
             announced = container.streams.video[0].frames

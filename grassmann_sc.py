@@ -2025,7 +2025,7 @@ def weighted_mean(X, weights):
     w = np.repeat(  # (m p,)
         weights[used] / np.abs(weights).max(initial=1e-300), p
     ).astype(X.dtype)
-    size = np.linalg.norm(w)  # of what may cancel
+    size = np.linalg.norm(w) if w.min(initial=0) < 0 else 0.0  # of what may cancel
     if min(d, Z.shape[1]) > 2000 and p < d // 8:
         return _leading_by_lanczos(Z, w, p, size)
     if Z.shape[1] + p >= d:
@@ -2041,11 +2041,12 @@ def weighted_mean(X, weights):
 def _leading_of_dense(S, p, size=0.0):
     """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie.
 
-    size: that of the terms of S, which rounding is of where they cancel.
+    size: that of the terms of S, if they may cancel so that rounding is left.
     """
     values, vectors = np.linalg.eigh(S)  # ascending
-    scale = np.maximum(np.abs(values).max(axis=-1, initial=0), size)
-    return vectors[..., : -p - 1 : -1], eigenvalues_tie(values, p, scale, S.shape[-1])
+    d = S.shape[-1]
+    scale = np.maximum(np.abs(values).max(axis=-1, initial=0), size / d)
+    return vectors[..., : -p - 1 : -1], eigenvalues_tie(values, p, scale, d)
 
 
 def _leading_by_lanczos(Z, w, p, size):
@@ -2057,7 +2058,7 @@ def _leading_by_lanczos(Z, w, p, size):
     start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
     return np.linalg.qr(vectors[:, :0:-1])[0], eigenvalues_tie(
-        values, p, max(np.abs(values).max(), size), len(Z)
+        values, p, max(np.abs(values).max(), size / len(Z)), len(Z)
     )
 
 

@@ -299,8 +299,8 @@ def _point(frame, y):
     gap = (s[r - q] - next_one) / largest
     xb = B.T @ x
     # rounding is of the terms, which may cancel
-    size = max(largest, np.sqrt(q) * np.linalg.norm(y))
-    tied = gap * largest <= 8 * r * EPS * size
+    size = np.sqrt(q) * np.linalg.norm(y)
+    tied = gap * largest <= 8 * EPS * max(r * largest, size)
     over = 1 / np.where(tied, 1, s[r - q :] - below[:, None])
     loss = q - x.shape[1] + 2 * (xb * xb).sum()
     return _Point(loss, gap, tied, A, B, A.T @ x, xb, over)

@@ -73,7 +73,7 @@ def load_npz(path, key=None, axes=None):
         )
     label = files.labels_to_keep(arrays[name], n, "sets")
     if label.dtype.kind == "S":
-        label = np.char.decode(label, errors="backslashreplace")
+        label = np.char.decode(label, "utf-8", "backslashreplace")
     pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
     clips = [clip._replace(label=c) for clip, c in zip(clips, label)]

@@ -107,8 +107,8 @@ def group_named(group):
     """
     if isinstance(group, bytes):
         return group.decode(errors="backslashreplace")
-    is_whole = not isinstance(group, bool) and getattr(group, "is_integer", bool)()
-    return str(int(group) if is_whole else group)
+    is_float = type(group).__name__.startswith("float")  # or one of NumPy's
+    return str(int(group) if is_float and group.is_integer() else group)
 
 
 def is_unnamed(cell):

@@ -13,6 +13,7 @@ from grassmann_classify.clips import Basis, Clip
 from grassmann_classify.learning import add, fit, predict
 from grassmann_classify.model_file import load
 from grassmann_classify.settings import Recipe, Settings
+from grassmann_classify.words import group_named
 
 QUICK = ["--no-pictures", "--methods", "nearest,gsc,svm"]
 
@@ -333,3 +334,19 @@ def test_what_is_no_set_of_frames_is_named():
 def test_a_recipe_is_checked_when_it_is_made(options, words):
     with pytest.raises(ValueError, match=words):
         Recipe(2, **options)
+
+
+def test_labels_of_bytes_that_are_no_text_stay_apart(here):
+    X, index = frames_of_three_classes()
+    np.savez("sets.npz", X=X, y=np.array([b"M\xfc", b"M\xf6", b"c"])[index])
+    clips, _ = load_npz(here / "sets.npz")
+    assert [clip.label for clip in clips[:3]] == [r"M\xfc", r"M\xf6", "c"]
+
+
+@pytest.mark.parametrize(
+    "group, name",
+    [(1.0, "1"), (np.float32(2), "2"), (1.5, "1.5"), (True, "True"), (3, "3")]
+    + [(np.timedelta64(1, "s"), "1 seconds"), (b"p1", "p1"), (None, "None")],
+)
+def test_groups_are_named_by_what_they_are(group, name):
+    assert group_named(group) == name

@@ -404,3 +404,12 @@ def test_no_scale_makes_eigenvalues_tie(scale):
         warnings.simplefilter("error")
         P = gs.proj(scale * np.diag([1.0, 3.0, 2.0]), 2)
     assert error(P @ P.T, np.diag([0, 1, 1])) <= TIGHT
+
+
+def test_terms_that_do_not_cancel_are_not_said_to():
+    """In float32 too, where there are many of them in high dimension."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.chordal_mean(gs.random_subspaces(420, 2100, 5, rng=0).astype(np.float32))
+        D = gs.random_subspaces(60, 300, 5, rng=1).astype(np.float32)
+        gs.reconstruct(np.random.default_rng(0).standard_normal((20, 60)), D)

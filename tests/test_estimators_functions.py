@@ -721,3 +721,10 @@ def test_views_of_frames_are_not_written_out():
         tracemalloc.stop()
     assert np.array_equal(*bases)
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_a_subclass_may_hide_a_method():
+    class Fixed(estimators.CodingClassifier):
+        partial_fit = None
+
+    assert Fixed().partial_fit is None
