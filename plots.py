@@ -321,7 +321,7 @@ def plot_sheet(
         ylim=(top, -0.05),
         xticks=[],
         yticks=[],
-        xlabel=note,
+        xlabel=note.replace("$", r"\$"),
         frame_on=False,
     )
     return ax
@@ -440,8 +440,9 @@ def plot_timeline(
     if not isinstance(unlike, (str, type(None))):
         raise TypeError(f"unlike must be a label or None, got {unlike!r:.60}")
     place = {name: k for k, name in enumerate(recordings)}
-    labels = {label for *_, label in [*stretches, *truth]} - {unlike}
-    _, classes, _ = _by_class([*labels], None, "labels")
+    labels = [*({label for *_, label in [*stretches, *truth]} - {unlike})]
+    order, _, _ = _by_class(labels, None, "labels")
+    classes = [labels[i] for i in order]
     looks = [
         {"facecolor": color, "edgecolor": "white", "hatch": hatch, "linewidth": 0}
         for hatch, color in itertools.product(CLASS_HATCHES, CLASS_COLORS)
@@ -466,7 +467,11 @@ def plot_timeline(
     order = [handles[label] for label in [*classes, unlike] if label in handles]
     _legend(ax, order, [handle.get_label() for handle in order], columns)
     ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
-    ax.set(ylim=(len(place) - 0.4, -0.4), xlabel=f"time in {unit}", ylabel="recording")
+    ax.set(
+        ylim=(len(place) - 0.4, -0.4),
+        xlabel=f"time in {unit}".replace("$", r"\$"),
+        ylabel="recording",
+    )
     ax.tick_params(axis="y", length=0, labelsize=FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax

@@ -265,7 +265,8 @@ def _doubled(A, G, B):
     for _ in range(MOST_DOUBLINGS):
         step = np.matmul(_adjoint(A), np.matmul(G, B))
         G = G + step
-        if np.abs(step).max() <= EPS * np.abs(G).max():
+        steps, sums = (np.abs(S).max(axis=(-2, -1)) for S in (step, G))
+        if (steps <= EPS * sums).all():  # of each pair by itself
             break
         A = np.matmul(A, A)
         B = np.matmul(B, B)

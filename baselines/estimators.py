@@ -575,7 +575,12 @@ class KAHM(OnSets):
         return first_of_ties(best_of_class(-distances, self.index_))
 
     def _distances_and_meetings(self, X):
-        queries = self._hulls(self.check_input(X))
+        X = self.check_input(X)
+        if (self.hull == "convex") != isinstance(self.hulls_, hulls.Polytopes):
+            raise ValueError(
+                f"hull must be as in fit, or fit be called again, got {self.hull!r}"
+            )
+        queries = self._hulls(X)
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
         nearest, meet = hulls.convex_distances(
@@ -852,6 +857,7 @@ class ByRule(ByDistance):
             1.0 if self.gamma is None else self.gamma, "gamma", above=0
         )
         distances = self._pairs_of_training(X)
+        self.svm_ = None
         if self.rule == "nearest":
             return
         square = np.square(np.minimum(distances, np.sqrt(FAR)))
@@ -871,6 +877,10 @@ class ByRule(ByDistance):
         if self.rule == "nearest":
             return super().class_scores(X)
         square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
+        if self.svm_ is None:
+            raise ValueError(
+                f"rule must be as in fit, or fit be called again, got {self.rule!r}"
+            )
         decision = self.svm_.decision_function(np.exp(-self.gamma_ * square))
         if decision.ndim == 1:
             decision = np.stack([-decision, decision], axis=1) / 2

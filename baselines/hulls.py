@@ -396,12 +396,7 @@ Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding dtyp
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
     lengths = np.array([len(frames_of_set) for frames_of_set in sets])
-    small = np.flatnonzero(lengths * bound < 1 - 1e-9)
-    if len(small):
-        raise ValueError(
-            "bound must be at least 1 / n_frames of each set, got "
-            f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)"
-        )
+    _check_bound(bound, lengths)
     if kernel is None:
         frames, centres = zip(*map(_centred, sets))
     else:
@@ -417,6 +412,15 @@ def convex_hulls(sets, bound, kernel):
     )
 
 
+def _check_bound(bound, lengths):
+    small = np.flatnonzero(lengths * bound < 1 - 1e-9)
+    if len(small):
+        raise ValueError(
+            "bound must be at least 1 / n_frames of each set, got "
+            f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)"
+        )
+
+
 def convex_distances(rows, columns, rules, kernel):
     """(HullDistances, which pairs meet) of convex_hulls.
 
@@ -424,6 +428,8 @@ def convex_distances(rows, columns, rules, kernel):
     """
     symmetric = rows is columns
     bound, tol, max_iter = rules
+    for hulls in (rows, columns):  # they may be made with another
+        _check_bound(bound, hulls.lengths)
     n_full = int(1 / bound + 1e-9)
     left = 1 - n_full * bound
     shares = np.array([bound] * n_full + [left] * (left > 1e-9))

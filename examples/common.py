@@ -64,7 +64,9 @@ def of_pictures(script, arguments):
 def of_files(script, arguments):
     """Options of a script that codes files: options.data, options.p, pictures."""
     files = {
-        "--data": dict(nargs="*", default=[], metavar="FILE", help="files .npz"),
+        "--data": dict(
+            nargs="*", default=[], type=a_file, metavar="FILE", help="files .npz"
+        ),
         "--p": dict(
             nargs="*",
             type=int,
@@ -74,6 +76,13 @@ def of_files(script, arguments):
         ),
     }
     return of_these(script, files | PICTURES, arguments)
+
+
+def a_file(text):
+    """An option that names a file, which must be there before anything is computed."""
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"must be a file, got {text}")
+    return text
 
 
 def _dots(text):

@@ -319,3 +319,27 @@ def test_clips_without_states_are_refused():
         ValueError, match=r"frames must have shape \(n_frames, height, width\)"
     ):
         dynamics.compress(constant.reshape(10, 36), 4, 10)
+
+
+def test_a_pair_of_slow_systems_is_as_far_beside_faster_ones():
+    """Each pair is summed until its own terms are small."""
+
+    def turn(radius):
+        return radius * np.array(
+            [[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]]
+        )
+
+    C, B, E = np.random.default_rng(0).standard_normal((3, 6, 2))
+    slow = [(turn(0.99999), C), (turn(0.99999), C + 1e-9 * E)]
+    fast = [(turn(0.1), B), (turn(0.1), B + 3e-3 * E)]
+    alone = dynamics.martin_distances(slow)[0, 1]
+    assert dynamics.martin_distances(slow + fast)[0, 1] == pytest.approx(
+        alone, rel=1e-3
+    )
+    larger = (turn(0.99999), C + 1e-6 * E)
+    assert 1e3 * alone == pytest.approx(
+        dynamics.martin_distances([slow[0], larger])[0, 1], rel=1e-2
+    )
+    angles = dynamics.observability_angles(slow)[0, 1]
+    beside = dynamics.observability_angles(slow + fast)[0, 1]
+    assert beside == pytest.approx(angles, rel=1e-2)

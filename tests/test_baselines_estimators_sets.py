@@ -895,3 +895,17 @@ def test_float32_scores_apart_by_more_than_rounding_are_no_tie(near):
     assert first_of_ties(scores).argmax(axis=1).tolist() == [1, 0]
     equal = np.float32([[1 - 2e-7, 1.0]])
     assert first_of_ties(equal).argmax(axis=1).tolist() == [0]
+
+
+def test_a_hull_or_bound_that_is_set_after_fit_reads_no_memory_of_others():
+    """The training hulls may have fewer frames than the bound needs."""
+    sets = [*np.random.default_rng(0).standard_normal((6, 2, 20))]
+    queries = [np.random.default_rng(1).standard_normal((4, 20))]
+    model = KAHM("convex", bound=0.5).fit(sets, ["ape", "bee"] * 3)
+    model.distances(queries)
+    with pytest.raises(
+        ValueError, match=r"bound must be at least 1 / n_frames .*0\.3 for"
+    ):
+        model.set_params(bound=0.3).distances(queries)
+    with pytest.raises(ValueError, match="hull must be as in fit, .*got 'affine'"):
+        model.set_params(hull="affine").predict(queries)

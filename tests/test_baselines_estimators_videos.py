@@ -497,3 +497,17 @@ def test_what_is_shared_changes_no_answer(monkeypatch):
     shares.made = {"clips": alone[CSLDS]}
     shares.fit(others, SEVERAL[:8])
     assert len(recovered) == before + 8
+
+
+def test_a_machine_that_was_not_fitted_is_asked_for_in_words():
+    clips = np.random.default_rng(0).random((4, 12, 4, 4))
+    y = ["a", "b"] * 2
+    model = LDS(2).fit(clips, y)
+    near = model.predict(clips)
+    with pytest.raises(ValueError, match="rule must be as in fit, .*got 'svm'"):
+        model.set_params(rule="svm").predict(clips)
+    model.fit(clips, y).set_params(rule="nearest")
+    assert np.array_equal(model.predict(clips), near)
+    model.fit(clips, y).set_params(rule="svm")  # the machine before is gone
+    with pytest.raises(ValueError, match="rule must be as in fit"):
+        model.predict(clips)

@@ -630,3 +630,18 @@ def test_classes_beyond_the_colours_have_patterns():
     ax = plots.plot_timeline([("r", i, i + 1, label) for i, label in enumerate(labels)])
     looks = [(tuple(c.get_facecolor()[0]), c.get_hatch()) for c in ax.collections]
     assert len({*looks}) == 9 and looks[7][0] == looks[0][0]
+
+
+def test_timelines_have_labels_of_any_kind_and_texts_that_are_no_formula():
+    day = np.datetime64("2020-01-01")
+    ax = plots.plot_timeline([("r", 0, 1, day), ("r", 1, 2, day + 1)], unit=r"$\x$")
+    ax.figure.canvas.draw()
+    words = (
+        [text.get_text() for text in ax.figure.legends[0].get_texts()]
+        if (ax.figure.legends)
+        else [text.get_text() for text in ax.get_legend().get_texts()]
+    )
+    assert words == ["2020-01-01", "2020-01-02"]
+    sheet = plots.plot_sheet([[(np.eye(4), "a")]], note="clips of $HOME_$USER")
+    sheet.figure.canvas.draw()
+    assert sheet.get_xlabel().replace("\\", "") == "clips of $HOME_$USER"
