@@ -32,6 +32,8 @@ demo: $(DEMO)
 
 install: $(ALL)
 
+# else each of the processes that tests start would compile all modules
+test stress: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
 	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.sources import own_files as f; print(*f())")
 	$(VENV_PYTHON) -m ruff format --check --quiet $$($(VENV_PYTHON) -c "from docs.sources import own_files as f; print(*f())")
