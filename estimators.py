@@ -81,6 +81,7 @@ def aside(fit):
     def whole(self, *args, **options):
         model = copy.copy(self)
         result = fit(model, *args, **options)
+        model.fitted_with_ = model.options(*model.as_fitted)
         self.__dict__.update(vars(model))
         return self if result is model else result
 
@@ -93,7 +94,11 @@ class Estimator(base.BaseEstimator):
     X has three axes, or two where kernel is "precomputed".
     What is learned holds copies of the training set, if it holds any of it: the caller
     can use the memory again. A fit that fails leaves what was learned before.
+    as_fitted: the parameters that shape what is learned and what is asked alike: they
+    must not change between fit and what follows.
     """
+
+    as_fitted: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -114,6 +119,17 @@ class Estimator(base.BaseEstimator):
     def options(self, *names: str) -> dict[str, Any]:
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
+
+    def check_as_fitted(self) -> None:
+        """ValueError unless fit came first, with the parameters that are set now."""
+        check_is_fitted(self)
+        for name, value in getattr(self, "fitted_with_", {}).items():
+            now = getattr(self, name)
+            if now is not value and not np.array_equal(now, value):
+                raise ValueError(
+                    f"{name} must be as in fit, or fit be called again: got {now!r} after "
+                    f"{value!r}"
+                )
 
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
@@ -141,7 +157,7 @@ class OnSubspaces(Estimator):
         fit records d or N; the other methods demand it.
         """
         if not fit:
-            check_is_fitted(self)
+            self.check_as_fitted()
         if not self.is_precomputed():
             check = core.check_dictionary if fit else core.check_bases
             try:
@@ -419,6 +435,7 @@ class NearestSubspace(ByScores, OnSubspaces):
     metric: str = "chordal"
     n_neighbors: int = 1
     shrinkage: float | None = None
+    as_fitted = ("metric", "shrinkage")
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
@@ -562,6 +579,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
     kernel: str = "projection"
     calibrate: bool = True
     shrinkage: float | None = None
+    as_fitted = ("kernel", "shrinkage")
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take subspaces X (N, d, p), or their Gram matrix (N, N), as atoms.
@@ -610,7 +628,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         over each other. With shrinkage they come from five folds, each whitened and
         coded by the others: see calibration.left_out_scores.
         """
-        check_is_fitted(self)
+        self.check_as_fitted()
         rules = [*dict.fromkeys([self._rule(), "residual"])]
         scores = calibration.scores_by_rule(
             self.gram_,
@@ -672,7 +690,7 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         It is measured by leaving out one class after another, with three classes or
         more. Of samples of known classes, a share of 1 - coverage is refused too.
         """
-        check_is_fitted(self)
+        self.check_as_fitted()
         return calibration.noticed(
             self.gram_,
             self.index_,
@@ -770,6 +788,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         return self._codes(self._how(), *grams), *grams
 
     def _rule(self):
+        core.check_choice(self.coding, "coding", *tuning.RULES_OF_CODES)
+        core.check_choice(self.rule, "rule", None, *core.RULES)
         return self.rule or tuning.RULES_OF_CODES[self.coding][0]
 
 
@@ -800,6 +820,7 @@ class DiscriminativeDictionary(ByProbabilities, OnSubspaces):
     max_iter: int = 100
     tol: float = 1e-5
     random_state: RandomState = None
+    as_fitted = ("reg",)
 
     def fit(
         self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None
@@ -1096,6 +1117,7 @@ class ProjectionKernel(Transformer, OnSubspaces):
     shrinkage: float | None = None
 
     takes_weighted = True
+    as_fitted = ("shrinkage",)
 
     def fit(self, X: ArrayLike, y: core.Labels | None = None) -> Self:
         """Keep the subspaces X (N, d, p); y (N,) is used with shrinkage alone."""

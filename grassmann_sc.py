@@ -1802,6 +1802,10 @@ def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     """class_scores (n, n_classes) without its checks; index (N,): each atom's class."""
+    if (
+        not codes.shape[1] == len(index) == len(K_dd)
+    ):  # what is compiled would not see it
+        raise ValueError(f"atoms changed meanwhile: {codes.shape[1]} and {len(index)}")
     scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
     with np.errstate(over="ignore"):
         scores = scores.astype(K_dd.dtype, copy=False)
@@ -2530,6 +2534,10 @@ def check_codes(
     """Codes (n, N): an array, or CSR if sparse; n = None takes any number."""
     if scipy.sparse.issparse(codes):
         codes = scipy.sparse.csr_array(codes)
+        try:
+            codes.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"{name} must be a valid CSR array: {error}") from None
         finite_array(codes.data, name)
     else:
         codes = finite_array(codes, name)

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.svm import SVC
-from sklearn.utils.validation import check_is_fitted
 
 import grassmann_sc as core
 from grassmann_sc import estimators, frames, kernels, shared, subspaces
@@ -178,6 +177,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     n_angles: int | None = None
     reg: float = 1e-3
     rule: str = "neighbor"
+    as_fitted = ("kernel", "mix", "n_angles")
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
@@ -236,6 +236,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Minus the squared distances (n, n_classes) from the nearest set, or mean."""
         coordinates = self.transform(X)
+        core.check_choice(self.rule, "rule", "neighbor", "mean")
         near = self.means_ if self.rule == "mean" else self.coordinates_
         scores = -cdist(coordinates, near, "sqeuclidean")
         if self.rule == "neighbor":
@@ -330,6 +331,7 @@ class DCC(Sharing, Learner, estimators.OnSubspaces):
     max_iter: int = 10
     reg: float = 1e-3
     tol: float = 1e-4
+    as_fitted = ("n_angles",)
 
     def _learn_from(self, X):
         """Learn the transform from subspaces X (N, d, p)."""
@@ -372,7 +374,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
             shared.warn_of_bases(X)
             shared.warn_of_transposed(X)
         else:
-            check_is_fitted(self)
+            self.check_as_fitted()
         checked = shared.check_sets(X, "X")
         self.check_d(checked[0].shape[1], fit)
         return checked
@@ -423,6 +425,7 @@ class MSM(OnSets):
     whiten: bool = False
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
+    as_fitted = ("p", "n_angles")
 
     def _learn_from(self, X):
         """Make the references of sets of frames X."""
@@ -549,6 +552,7 @@ class KAHM(OnSets):
     dimension: int | None = None
     share: float = 0.98
     bound: float = 1.0
+    as_fitted = ("hull", "dimension", "share", "bound")
 
     def _learn_from(self, X):
         """Keep the hulls of sets of frames X."""
@@ -576,10 +580,6 @@ class KAHM(OnSets):
 
     def _distances_and_meetings(self, X):
         X = self.check_input(X)
-        if (self.hull == "convex") != isinstance(self.hulls_, hulls.Polytopes):
-            raise ValueError(
-                f"hull must be as in fit, or fit be called again, got {self.hull!r}"
-            )
         queries = self._hulls(X)
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
@@ -727,6 +727,7 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     max_iter: int = 20
     tol: float = 1e-6
     random_state: estimators.RandomState = None
+    as_fitted = ("method",)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
@@ -784,7 +785,7 @@ class OnVideos(Sharing, Learner):
         with where sizes matter.
         """
         if not fit:
-            check_is_fitted(self)
+            self.check_as_fitted()
         clips = tensors.check_clips(X, "X")
         if fit:
             self.clip_shape_ = clips[0].shape
@@ -874,6 +875,7 @@ class ByRule(ByDistance):
 
         Or the decisions of the support vector machine.
         """
+        core.check_choice(self.rule, "rule", "nearest", "svm")
         if self.rule == "nearest":
             return super().class_scores(X)
         square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
@@ -925,6 +927,7 @@ class LDS(ByRule):
     stabilize: bool = True
 
     systems_ = property(attrgetter("described_"))
+    as_fitted = ("n_states", "metric", "center", "stabilize")
 
     def _describe(self, X):
         core.check_choice(self.metric, "metric", "martin", "angles")
@@ -987,6 +990,7 @@ class CSLDS(ByRule):
 
     systems_ = property(attrgetter("described_.systems"))
     residuals_ = property(attrgetter("described_.residuals"))
+    as_fitted = ("n_states", "compression")
 
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
@@ -1084,6 +1088,7 @@ class ProductManifold(ByDistance):
     _: KW_ONLY
     size: Sequence[int] | None = None
     metric: str = "chordal"
+    as_fitted = ("p", "size", "metric")
 
     @property
     def alike(self) -> slice:  # type: ignore[override]
@@ -1134,6 +1139,7 @@ class TCCA(OnVideos):
 
     alike = ProductManifold.alike
     _between = staticmethod(tensors.tensor_correlations)
+    as_fitted = ("p", "size")
 
     def _learn_from(self, X):
         """Choose features on the clips X."""
@@ -1193,6 +1199,7 @@ class DFS(ByRule):
 
     alike = slice(0)
     spectra_ = property(attrgetter("described_"))
+    as_fitted = ("n_levels", "radii")
 
     def _learn_from(self, X):
         """Choose the levels, and learn from the spectra of clips X."""
@@ -1263,6 +1270,7 @@ class DLPegasos(ByDistance):
     lam: float = 0.01
     n_iter: int = 2000
     random_state: estimators.RandomState = 0
+    as_fitted = ("n_states", "cell")
 
     def _learn_from(self, X):
         """Learn the weights on the clips X."""

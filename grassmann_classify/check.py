@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.copies import copies_of
+from grassmann_classify.copies import copies_of, joined_copies
 from grassmann_classify.evaluation import evaluate, say_if_over
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import PICTURED, Report, called, draw_clips
@@ -49,16 +49,14 @@ def check(recipe, settings, paths, out):
     collection = bank.collection
     names = collection.names
     label = collection.label
-    pairs = [
-        [names[i], names[j], label[i], label[j], why]
-        for i, j, why in copies_of(collection)
-    ]
+    found = copies_of(collection)
+    pairs = [[names[i], names[j], label[i], label[j], why] for i, j, why in found]
     copies = Table(OF_PAIR, pairs, f"{plural(len(pairs), 'pair')} of copies")
     tell(copies.text(PRINTED))
     write_rows(out, "copies.csv", copies.columns, copies.rows)
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(bank, settings, end)
+    suspects = suspects_among(bank, settings, end, found)
     rows = _rows_of(suspects, collection, odd)
     cells = ([*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values())
     write_rows(out, "suspects.csv", OF_SUSPECT, cells)
@@ -142,16 +140,17 @@ def accusing(reasons, suspects):
     ]
 
 
-def suspects_among(bank, settings, end):
+def suspects_among(bank, settings, end, copies=()):
     """The Suspects among the labels of the sets of a Bank, by gSC with what it chooses.
 
-    end: of the search, as evaluate has it.
+    end: of the search, as evaluate has it. Copies do not speak for each other's label.
     """
     collection = bank.collection
     n = len(collection.label)
     classes, index = np.unique(collection.label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
     (group,) = say_kept_together(collection, [split])
+    group = joined_copies(copies, group, index)
     alone = replace(settings, methods=["gSC"], kernels=False)
     # a set that is whitened by its own label would look right
     (row,) = evaluate(bank, index, group, split, alone, end, shrinkage=[None])

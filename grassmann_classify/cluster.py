@@ -5,6 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.copies import copies_of
 from grassmann_classify.inputs import collection_of, new_clips, recipe_of
 from grassmann_classify.page import PICTURED, Report, draw_clips, unusable
 from grassmann_classify.settings import CLUSTERED
@@ -61,6 +62,13 @@ def cluster(recipe, settings, paths, out):
         notes.append(
             f"{plural(len(alone), 'set')} share nothing with any other, so that their "
             f"clusters mean nothing: {first_of([names[i] for i in alone], ', ')}"
+        )
+    copies = copies_of(collection)
+    if copies:
+        first, second = (names[i] for i in copies[0][:2])
+        notes.append(
+            f"{plural(len(copies), 'pair')} of copies, as {first} and {second}: a copy "
+            "explains its clip alone, so that clusters may mean little; keep one of each"
         )
     for text in notes:
         tell(text)

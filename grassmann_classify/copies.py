@@ -4,6 +4,8 @@ from collections import Counter, defaultdict, namedtuple
 from itertools import combinations, pairwise
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
@@ -41,6 +43,21 @@ def copies_of(collection):
     return [pairs[i, j] for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
+def joined_copies(pairs, unit, label):
+    """Units (n,) of sets, of which those of Copies with one label are one.
+
+    unit (n,): names of what is kept together before, or None.
+    """
+    alike = [(i, j) for i, j, _ in pairs if label[i] == label[j]]
+    if not alike:
+        return unit
+    n = len(label)
+    index = np.arange(n) if unit is None else np.unique(unit, return_inverse=True)[1]
+    first, second = index[np.transpose(alike)]
+    graph = coo_array((np.ones(len(alike)), (first, second)), shape=(n, n))
+    return connected_components(graph, directed=False)[1][index]
+
+
 def across(pairs, splits):
     """The Copies of which one trains and the other is tested in some split."""
     parts = [({*train.tolist()}, {*test.tolist()}) for train, test in splits]
@@ -64,9 +81,14 @@ def _with_equal_frames(sets):
         for number in numbers:
             holders[number].append(i)
     shared = Counter()
+    common = Counter()
     for owners in holders.values():
         if len(owners) <= COMMON:
             shared.update(combinations(owners, 2))
+        else:  # as of windows that overlap much: each with the next
+            common.update(pairwise(owners))
+    # a single one, as a black frame, tells nothing
+    shared.update({pair: number for pair, number in common.items() if number > 1})
     # equal sets, however many, each with the next
     pairs = {
         pair: Copy(*pair, "all frames are the same")
@@ -79,7 +101,7 @@ def _with_equal_frames(sets):
         alike = number == len(frames[i]) == len(frames[j])  # but for order and repeats
         if alike and np.array_equal(sets[i], sets[j]):
             number = shorter
-        if number >= SHARED * shorter:
+        if number >= SHARED * shorter and (i, j) not in pairs:
             why = f"{number} of {shorter} frames are the same"
             pairs[i, j] = Copy(i, j, why)
     return pairs
@@ -103,7 +125,8 @@ def _near_in_small(sets, frame):
 
     What is compared is sum_k s_k u_k u_k^T of a set's singular directions, so that
     faint ones, which an encoder changes, hardly count. Copies are nearer than a third
-    of the median distance to the nearest set, and of either's to its fourth.
+    of the median distance to the second nearest set, since the nearest may be a copy
+    of most, and of either's to its fourth.
     """
 
     are_images = len(frame) == 2 and min(frame) >= LEAST
@@ -118,7 +141,8 @@ def _near_in_small(sets, frame):
 
     looks = NearestNeighbors(n_neighbors=min(AROUND, len(sets) - 1))
     apart, around = looks.fit(threaded(look, sets, "copies")).kneighbors()
-    usual = np.minimum(apart[:, -1], np.median(apart[:, 0]))
+    second = apart[:, min(1, apart.shape[1] - 1)]
+    usual = np.minimum(apart[:, -1], np.median(second))
     near = NEAR * np.minimum(usual[:, None], usual[around])
     pairs = {}
     for i, k in np.argwhere(apart <= np.maximum(near, ROUNDING)).tolist():

@@ -91,8 +91,8 @@ def check_clock(clips, recipe):
     timed = any(clip.edges is not None or is_table(clip.sources[0]) for clip in clips)
     if recipe.clock and not timed:
         raise ValueError(
-            f"--clock {recipe.clock} tells the time of rows of tables, and {clips[0].name} "
-            "is none"
+            f"the clock {recipe.clock} (--clock, or the model's) is a column of tables, "
+            f"and {clips[0].name} is none"
         )
 
 
@@ -177,8 +177,13 @@ def collection_of(recipe, settings, paths, clips, most_rows=0):
     # a file's sets belong together: what is wrong with one is wrong with the file
     several = paths.data.is_dir() or settings.label_column
     strict = settings.strict or not (several or settings.skip)
-    headers = look(clips, recipe, strict, settings.skip)
-    collection = build_all(clips, recipe, strict, most_rows, headers=headers)
+    try:
+        headers = look(clips, recipe, strict, settings.skip)
+        collection = build_all(clips, recipe, strict, most_rows, headers=headers)
+    except ValueError as error:
+        hint = "; --skip goes on without what cannot be used"
+        is_ours = strict and not settings.strict and "--skip" not in str(error)
+        raise ValueError(f"{error}{hint * is_ours}") from error
     known = {name for name, r in headers.items() if getattr(r, "missing", None)}
     why = {name: why for name, why in collection.unusable.items() if name not in known}
     if why:  # said again at the end, if the run comes so far

@@ -5,6 +5,7 @@ Needs the standard library alone.
 
 import difflib
 import importlib.metadata
+import os
 import re
 import sys
 import unicodedata
@@ -73,6 +74,10 @@ def one_line(program):
             # joblib starts another in place of one that has grown
             warnings.filterwarnings("ignore", "A worker stopped while")
             yield
+    except BrokenPipeError:  # whoever reads, as head, has enough
+        with suppress(OSError, ValueError):  # what is left is flushed to nobody
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
         sys.exit(printable(f"{program}: {str(error) or type(error).__name__}"))
     except KeyboardInterrupt:

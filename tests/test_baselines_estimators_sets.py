@@ -2,6 +2,7 @@
 machinery, and what they refuse.
 """
 
+import copy
 import pickle
 import warnings
 
@@ -903,9 +904,40 @@ def test_a_hull_or_bound_that_is_set_after_fit_reads_no_memory_of_others():
     queries = [np.random.default_rng(1).standard_normal((4, 20))]
     model = KAHM("convex", bound=0.5).fit(sets, ["ape", "bee"] * 3)
     model.distances(queries)
-    with pytest.raises(
-        ValueError, match=r"bound must be at least 1 / n_frames .*0\.3 for"
-    ):
-        model.set_params(bound=0.3).distances(queries)
-    with pytest.raises(ValueError, match="hull must be as in fit, .*got 'affine'"):
-        model.set_params(hull="affine").predict(queries)
+    for name, value in (("bound", 0.3), ("hull", "affine")):
+        changed = copy.copy(model).set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"{name} must be as in fit, .*{value}"):
+            changed.distances(queries)
+    few, many = (
+        hulls.convex_hulls(some, bound, None)
+        for some, bound in (([np.eye(2, 20)], 0.5), (queries, 0.3))
+    )
+    with pytest.raises(ValueError, match="bound must be at least 1 / n_frames"):
+        hulls.convex_distances(many, few, (0.3, 1e-6, 100), None)
+
+
+@pytest.mark.parametrize(
+    "model, changes",
+    [
+        (baselines.GDA(), dict(kernel="correlation", mix=0.5, n_angles=1)),
+        (baselines.GGDA(), dict(kernel="projection", mix=0.1)),
+        (baselines.DCC(), dict(n_angles=1)),
+        (estimators.NearestSubspace(), dict(metric="geodesic", shrinkage=0.1)),
+        (estimators.CodingClassifier(), dict(kernel="precomputed", shrinkage=0.1)),
+        (estimators.DiscriminativeDictionary(2, random_state=0), dict(reg=0.5)),
+    ],
+)
+def test_what_shapes_queries_and_what_was_learned_must_not_change(model, changes):
+    X = core.random_subspaces(12, 10, 2, rng=0)
+    y = [0, 1, 2] * 4
+    model.fit(X, y)
+    labels = model.predict(X)
+    for name, value in changes.items():
+        before = getattr(model, name)
+        with pytest.raises(ValueError, match=f"^{name} must be as in fit, or fit be"):
+            model.set_params(**{name: value}).predict(X)
+        model.set_params(**{name: before})
+    assert np.array_equal(model.predict(X), labels)
+    if hasattr(model, "rule"):
+        with pytest.raises(ValueError, match="^rule must be"):
+            model.set_params(rule="no rule").predict(X)

@@ -511,3 +511,22 @@ def test_a_machine_that_was_not_fitted_is_asked_for_in_words():
     model.fit(clips, y).set_params(rule="svm")  # the machine before is gone
     with pytest.raises(ValueError, match="rule must be as in fit"):
         model.predict(clips)
+
+
+@pytest.mark.parametrize(
+    "model, changes",
+    [
+        (LDS(2), dict(center=True, n_states=3, metric="angles", stabilize=False)),
+        (TCCA(2), dict(p=4, size=(6, 4, 4))),
+        (ProductManifold(2), dict(p=3, metric="geodesic")),
+    ],
+)
+def test_clips_are_described_as_those_of_fit_were(model, changes):
+    clips = np.random.default_rng(0).random((6, 12, 6, 6))
+    labels = model.fit(clips, ["a", "b"] * 3).predict(clips)
+    for name, value in changes.items():
+        before = getattr(model, name)
+        with pytest.raises(ValueError, match=f"^{name} must be as in fit, or fit be"):
+            model.set_params(**{name: value}).predict(clips)
+        model.set_params(**{name: before})
+    assert np.array_equal(model.predict(clips), labels)

@@ -339,3 +339,26 @@ def test_what_speaks_for_a_class_is_of_it_positive_and_the_largest():
         [(1, 0.6), (3, 0.2)],
     ]
     assert reasons_for(shares, index, [1, 0]) == [[(1, 0.3)], []]
+
+
+def test_copies_do_not_speak_for_a_wrong_label_of_both(tmp_path, capsys):
+    """A file that was copied together with its label."""
+    sets, label = sets_of(n_classes=3)
+    sets.append(sets[0])
+    label = np.append(label, 1)
+    label[0] = 1  # of class 0, as all of its neighbours say
+    found = checked(tmp_path / "out", stacked(tmp_path / "s.npz", sets, label))
+    assert "1 pair of copies" in capsys.readouterr().out
+    first = found["suspects"][:2]
+    assert {row["clip"] for row in first} == {"set 0", f"set {len(sets) - 1}"}
+    assert all(row["suspected"] == "0" and float(row["suspicion"]) > 0 for row in first)
+
+
+def test_clusters_of_clips_that_are_there_twice_are_doubted(tmp_path, capsys):
+    sets, _ = sets_of(n_classes=3, n=4)
+    for k, rows in enumerate([*sets, *sets]):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        np.save(tmp_path / "data" / f"{k:02}.npy", rows)
+    asked = "-k", "3", "--p", "3", "--no-pictures", "--out"
+    main(["cluster", str(tmp_path / "data"), *asked, str(tmp_path / "out")])
+    assert "12 pairs of copies, as 00.npy and 12.npy: " in capsys.readouterr().out

@@ -1057,7 +1057,8 @@ def test_a_clock_is_that_of_a_table(tmp_path):
     arrays(*(tmp_path / "data" / c / f"{k}.npy" for c in "ab" for k in range(3)))
     words = ["compare", str(tmp_path / "data"), "--clock", "time", "--window", "2"]
     with pytest.raises(
-        SystemExit, match="--clock time tells the time of rows of tables"
+        SystemExit,
+        match="the clock time .--clock, or the model.s. is a column of tables",
     ):
         main([*words, "--out", str(tmp_path / "out")])
 

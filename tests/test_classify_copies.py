@@ -60,8 +60,26 @@ def test_frames_that_many_sets_hold_tell_of_no_copy():
 def test_equal_sets_are_copies_however_many_each_of_the_next():
     n = COMMON + 2
     pairs = copies([rows(9), *[rows(1, 2, 2)] * n, rows(2, 1, 2), rows(7, 7)])
-    assert [(i, j) for i, j, _ in pairs] == [(i, i + 1) for i in range(1, n)]
-    assert {pair.why for pair in pairs} == {"all frames are the same"}
+    assert [(i, j) for i, j, _ in pairs] == [(i, i + 1) for i in range(1, n + 1)]
+    *equal, last = pairs
+    assert {pair.why for pair in equal} == {"all frames are the same"}
+    assert last.why == "2 of 3 frames are the same"  # in another order
+
+
+def test_windows_that_overlap_much_are_each_a_copy_of_the_next():
+    """Though each frame is in more windows than tell of a copy elsewhere."""
+    recording = [*range(200)]
+    sets = [rows(*recording[k : k + 50]) for k in range(0, 151, 3)]
+    found = pairs_of(sets)
+    assert {(i, i + 1) for i in range(len(sets) - 1)} <= {*found}
+    dark = [rows(0, 10 * k + 1, 10 * k + 2) for k in range(15)]  # a frame of all
+    assert not pairs_of(dark)
+
+
+def test_most_clips_may_have_a_second_encoding():
+    noisy, clean = films()
+    assert len(copies([*noisy, *clean], None, (64, 64))) == len(clean)
+    assert not copies(noisy, None, (64, 64))
 
 
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():

@@ -563,3 +563,17 @@ def test_shares_of_many_queries_and_of_none():
         assert error(many.values[i : i + 1], one.values) < TIGHT
     none = gs.score_shares(codes[:0], K, k[:0], y, norm2=2)
     assert none.indices.shape == none.values.shape == (0, 0)
+
+
+@pytest.mark.parametrize("column", [-1, 12, 10**9])
+def test_sparse_codes_of_columns_that_are_not_there_are_refused(column):
+    X = gs.random_subspaces(12, 10, 2, rng=0)
+    K = gs.projection_kernel(X)
+    codes = scipy.sparse.csr_array(gs.sparse_codes(K, K, 0.05, norm2=2))
+    codes.indices[0] = column
+    for use in (
+        lambda: gs.class_scores(codes, K, K, [0, 1] * 6, norm2=2),
+        lambda: gs.sparse_codes(K, K, 0.05, norm2=2, init=codes),
+    ):
+        with pytest.raises(ValueError, match="must be a valid CSR array"):
+            use()
