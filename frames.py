@@ -201,9 +201,9 @@ def read_shape(
 ):
     """The shape of what read_frames returns with these arguments, from headers alone.
 
-    Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged
-    later; tables are read. The number of frames of a video is what the file announces,
-    None if it announces none. Errors are those of read_frames.
+    Colours count as grey. Nothing but a video's first frame is decoded, so that a file
+    may turn out to be damaged later; tables are read. The number of frames of a video is
+    what the file announces, None if it announces none. Errors are those of read_frames.
     """
     path = _existing(path)
     size = None if size is None else _check_size(size)
@@ -231,7 +231,7 @@ def read_shape(
         n_frames = len(shapes)
         shape = shapes[0]
     else:
-        n_frames, *shape = _video_shape(path)
+        n_frames, *shape = _video_shape(path, upright=True)
         n_frames = n_frames and len(choose(range(n_frames)))
     if n_frames == 0:
         raise ValueError(f"{path}: holds no frame")
@@ -425,10 +425,11 @@ def _image_shapes(file):
     sizes = []
     try:
         with Image.open(_plain(file)) as image:
+            lies = _orientation(image) >= 5  # its height is stored as its width
             for i in range(getattr(image, "n_frames", 1)):
                 if image.format == "TIFF":  # whose frames have sizes of their own
                     image.seek(i)
-                sizes.append(image.size if _lies(image) else image.size[::-1])
+                sizes.append(image.size if lies else image.size[::-1])
     except Exception as error:
         raise _no_image(file, len(sizes), error) from error
     return sizes
@@ -465,11 +466,6 @@ def _orientation(image):
     return number if number in TURNS else 1
 
 
-def _lies(image):
-    """Does an image lie on its side, so that its height is stored as its width?"""
-    return _orientation(image) >= 5
-
-
 def _no_image(file, i, error):
     return ValueError(
         f"{file}: frame {i} cannot be read as an image: "
@@ -487,10 +483,11 @@ def _plain_mode(page):
 # ---------------------------------------------------------------------------- videos
 
 
-def _video_shape(path):
+def _video_shape(path, upright=False):
     """(n_frames, height, width) of a video, from its header.
 
-    n_frames is None if the header does not have it.
+    n_frames is None if the header does not have it. upright: of frames as they are
+    shown, which the first one tells.
     """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
@@ -508,16 +505,19 @@ def _video_shape(path):
                 for stream in container.streams.video
                 if stream.codec_context  # None of what FFmpeg cannot decode
             ]
-            upright = np.broadcast_to(0, shapes[0][1:] if shapes else 0)
-            with contextlib.suppress(Exception):  # which reading the frames says
-                upright = _upright(upright, next(container.decode(video=0)))
+            if upright and shapes:
+                with contextlib.suppress(Exception):  # which reading the frames says
+                    frame = next(container.decode(video=0))
+                    n_frames, *sides = shapes[0]
+                    shown = _upright(np.broadcast_to(0, sides), frame)
+                    shapes[0] = n_frames, *shown.shape
     except (EOFError, ValueError, av.error.FFmpegError) as error:
         raise ValueError(f"{path}: not a video, or cut short") from error
     if not shapes:
         raise ValueError(f"{path}: not a video, or cut short: no video stream")
     if 0 in shapes[0]:
         raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
-    return shapes[0][0], *upright.shape
+    return shapes[0]
 
 
 def _upright(image, frame):
@@ -883,7 +883,8 @@ def _names_of(cells, number):
 def _first_entries(rows, names, number, texts):
     """{column: its first entry that is not missing, a number or a text}.
 
-    It is "" where the first PEEKED rows tell of none. Columns without a name, a clock's and those of these texts are left out.
+    It is "" where the first PEEKED rows tell of none. Columns without a name, a clock's
+    and those of these texts are left out.
     """
     entries = {}
     for j, name in enumerate(names):

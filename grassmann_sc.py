@@ -1802,10 +1802,12 @@ def _check_coded(codes, K_dd, K_xd, norm2, labels, rule):
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     """class_scores (n, n_classes) without its checks; index (N,): each atom's class."""
-    if (
-        not codes.shape[1] == len(index) == len(K_dd)
-    ):  # what is compiled would not see it
-        raise ValueError(f"atoms changed meanwhile: {codes.shape[1]} and {len(index)}")
+    # what is compiled would not see it, as where another thread fits meanwhile
+    if not codes.shape[1] == len(index) == len(K_dd):
+        raise ValueError(
+            f"codes must have a column for each of {len(index)} atoms, got "
+            f"{codes.shape[1]}"
+        )
     scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
     with np.errstate(over="ignore"):
         scores = scores.astype(K_dd.dtype, copy=False)

@@ -235,8 +235,8 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Minus the squared distances (n, n_classes) from the nearest set, or mean."""
-        coordinates = self.transform(X)
         core.check_choice(self.rule, "rule", "neighbor", "mean")
+        coordinates = self.transform(X)
         near = self.means_ if self.rule == "mean" else self.coordinates_
         scores = -cdist(coordinates, near, "sqeuclidean")
         if self.rule == "neighbor":
@@ -579,8 +579,7 @@ class KAHM(OnSets):
         return first_of_ties(best_of_class(-distances, self.index_))
 
     def _distances_and_meetings(self, X):
-        X = self.check_input(X)
-        queries = self._hulls(X)
+        queries = self._hulls(self.check_input(X))
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
         nearest, meet = hulls.convex_distances(
@@ -878,11 +877,12 @@ class ByRule(ByDistance):
         core.check_choice(self.rule, "rule", "nearest", "svm")
         if self.rule == "nearest":
             return super().class_scores(X)
-        square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
+        self.check_as_fitted()
         if self.svm_ is None:
             raise ValueError(
                 f"rule must be as in fit, or fit be called again, got {self.rule!r}"
             )
+        square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
         decision = self.svm_.decision_function(np.exp(-self.gamma_ * square))
         if decision.ndim == 1:
             decision = np.stack([-decision, decision], axis=1) / 2

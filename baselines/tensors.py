@@ -128,7 +128,8 @@ def product_distances(
 
     metric: "chordal", the norm of the sines of all principal angles of the three
     factors; "geodesic", that of the angles, some times slower. A direction that one of
-    two clips lacks is at a right angle, one that both lack counts nothing. Source: Lui, Beveridge and Kirby, CVPR 2010.
+    two clips lacks is at a right angle, one that both lack counts nothing. Source: Lui,
+    Beveridge and Kirby, CVPR 2010.
 
     ValueError for an unknown metric, or factors of clips of two sizes or two p.
 

@@ -49,14 +49,17 @@ def check(recipe, settings, paths, out):
     collection = bank.collection
     names = collection.names
     label = collection.label
-    found = copies_of(collection)
-    pairs = [[names[i], names[j], label[i], label[j], why] for i, j, why in found]
-    copies = Table(OF_PAIR, pairs, f"{plural(len(pairs), 'pair')} of copies")
-    tell(copies.text(PRINTED))
-    write_rows(out, "copies.csv", copies.columns, copies.rows)
+    copies = copies_of(collection)
+    pairs = Table(
+        OF_PAIR,
+        [[names[i], names[j], label[i], label[j], why] for i, j, why in copies],
+        f"{plural(len(copies), 'pair')} of copies",
+    )
+    tell(pairs.text(PRINTED))
+    write_rows(out, "copies.csv", pairs.columns, pairs.rows)
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
-    suspects = suspects_among(bank, settings, end, found)
+    suspects = suspects_among(bank, settings, end, copies)
     rows = _rows_of(suspects, collection, odd)
     cells = ([*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values())
     write_rows(out, "suspects.csv", OF_SUSPECT, cells)
@@ -98,7 +101,7 @@ def check(recipe, settings, paths, out):
         title = "Labels that may be wrong"
         draw_clips(report, "suspects", title, collection, clips, recipe, leads)
     report.about(collection)
-    for heading, table in (tables | {"Copies": copies}).items():
+    for heading, table in (tables | {"Copies": pairs}).items():
         report.section(heading)
         report.table(table)
     report.save()

@@ -51,25 +51,7 @@ def cluster(recipe, settings, paths, out):
     write_rows(out, "clusters.csv", ["clip", "cluster", "because", "failed"], rows)
     sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
-    notes = [f"{what}, in clusters of {sizes}"]
-    alone = clusters.alone
-    if clusters.K.min() >= clusters.K.max() * (1 - ALIKE):
-        notes.append(
-            "all sets are the same subspace: nothing tells clusters apart; a smaller --p, "
-            "or --stack, may"
-        )
-    elif len(alone):
-        notes.append(
-            f"{plural(len(alone), 'set')} share nothing with any other, so that their "
-            f"clusters mean nothing: {first_of([names[i] for i in alone], ', ')}"
-        )
-    copies = copies_of(collection)
-    if copies:
-        first, second = (names[i] for i in copies[0][:2])
-        notes.append(
-            f"{plural(len(copies), 'pair')} of copies, as {first} and {second}: a copy "
-            "explains its clip alone, so that clusters may mean little; keep one of each"
-        )
+    notes = [f"{what}, in clusters of {sizes}", *_doubts(clusters, collection)]
     for text in notes:
         tell(text)
     report = Report(out, paths, paths.data, "clusters of clips")
@@ -96,6 +78,30 @@ def cluster(recipe, settings, paths, out):
     report.table(unusable(collection.unusable))
     report.save()
     say_failed(collection)
+
+
+def _doubts(clusters, collection):
+    """Why the Clusters of a Collection may mean little, in words."""
+    names = collection.names
+    if clusters.K.min() >= clusters.K.max() * (1 - ALIKE):
+        yield (
+            "all sets are the same subspace: nothing tells clusters apart; a smaller --p, "
+            "or --stack, may"
+        )
+        return
+    if len(clusters.alone):
+        alone = first_of([names[i] for i in clusters.alone], ", ")
+        yield (
+            f"{plural(len(clusters.alone), 'set')} share nothing with any other, so that "
+            f"their clusters mean nothing: {alone}"
+        )
+    copies = copies_of(collection)
+    if copies:
+        first, second = (names[i] for i in copies[0][:2])
+        yield (
+            f"{plural(len(copies), 'pair')} of copies, as {first} and {second}: a copy "
+            "explains its clip alone, so that clusters may mean little; keep one of each"
+        )
 
 
 def clusters_of(X, n_clusters, seed):

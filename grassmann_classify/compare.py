@@ -205,8 +205,8 @@ def _borders(run, pairs, results, first):
         return []
     unit = "s" if run.recipe.rate or run.recipe.clock else "rows"
     return [
-        f"{first} puts borders off by {rounded(np.median(errors), 2)} {unit} in the median; windows "
-        "are cut at the labels' borders, which helps it"
+        f"{first} puts borders off by {rounded(np.median(errors), 2)} {unit} in the "
+        "median; windows are cut at the labels' borders, which helps it"
     ]
 
 

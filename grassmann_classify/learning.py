@@ -217,9 +217,11 @@ def clips_of(name, sets, labels, groups):
 
 def _source_of(rows):
     """The frames of a set as an array, or what is wrong with them."""
-    if np.ma.is_masked(rows):
-        return ValueError("frames must have no masked entries: leave such frames out")
-    frames = np.asarray(rows)
+    try:
+        rule = "hold frames of one shape, got a ragged sequence"
+        frames = core.plain_array(rows, "frames", rule)
+    except (TypeError, ValueError) as error:
+        return error
     if frames.ndim < 2:
         return ValueError(
             "a set must be an array (n_frames, d) or (n_frames, height, width), got "

@@ -296,11 +296,9 @@ class Answers(
             for row in self.scores
         ]
         columns["possible"] = possible
+        reasons = [([], [])] * len(labels) if self.reasons is None else self.reasons
         columns["because"] = [
-            [explained(self.labelled, [pair]) for pair in own]
-            for own, _ in (
-                [([], [])] * len(labels) if self.reasons is None else self.reasons
-            )
+            [explained(self.labelled, [pair]) for pair in own] for own, _ in reasons
         ]
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 

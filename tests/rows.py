@@ -3,6 +3,7 @@
 """
 
 import numpy as np
+import pytest
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -69,3 +70,14 @@ class OnSetsOfRows(OnRows):
 
     def check_input(self, X, fit=False):
         return [line.T for line in super().check_input(X, fit)]
+
+
+def refuses_changes(model, changes, X):
+    """A fitted model refuses X while one of these parameters is another than in fit."""
+    labels = model.predict(X)
+    for name, value in changes.items():
+        before = getattr(model, name)
+        with pytest.raises(ValueError, match=f"^{name} must be as in fit, or fit be"):
+            model.set_params(**{name: value}).predict(X)
+        model.set_params(**{name: before})
+    assert np.array_equal(model.predict(X), labels)

@@ -25,6 +25,7 @@ from grassmann_classify.results import Results, save_predictions, save_results
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import folds, split_at_random, strangers
 from grassmann_classify.tables import Comparison, compared, natural_classes
+from grassmann_classify.words import one_line
 from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems
 
@@ -708,6 +709,13 @@ def test_errors_are_one_line(tmp_path, capsys):
         "grassmann-classify compare: error: DIR must be a folder, an .npz file or a "
         "recording (.csv, .tsv), got nowhere.npz; see grassmann-classify compare --help\n"
     )
+
+
+def test_a_reader_that_has_enough_is_no_error(capsys):
+    """As head, which closes the pipe."""
+    with pytest.raises(SystemExit, match="^141$"), one_line("grassmann-classify"):
+        raise BrokenPipeError
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
