@@ -509,7 +509,7 @@ def _video_shape(path, upright=False):
                 with contextlib.suppress(Exception):  # which reading the frames says
                     frame = next(container.decode(video=0))
                     n_frames, *sides = shapes[0]
-                    shown = _upright(np.broadcast_to(0, sides), frame)
+                    shown = _upright(np.broadcast_to(0, sides), _display_matrix(frame))
                     shapes[0] = n_frames, *shown.shape
     except (EOFError, ValueError, av.error.FFmpegError) as error:
         raise ValueError(f"{path}: not a video, or cut short") from error
@@ -520,19 +520,16 @@ def _video_shape(path, upright=False):
     return shapes[0]
 
 
-def _upright(image, frame):
-    """The image (height, width, ...) of a video's frame, as its matrix says.
+def _display_matrix(frame):
+    """[[a, b], [c, d]]: a video is shown at x' = a x + c y, y' = b x + d y."""
+    for data in frame.side_data:
+        if data.type.name == "DISPLAYMATRIX":
+            return np.frombuffer(data, np.int32).reshape(3, 3)[:2, :2].astype(float)
+    return np.eye(2)
 
-    It is shown at x' = a x + c y, y' = b x + d y.
-    """
-    matrix = next(
-        (
-            np.frombuffer(data, np.int32).reshape(3, 3)[:2, :2].astype(float)
-            for data in frame.side_data
-            if data.type.name == "DISPLAYMATRIX"
-        ),
-        np.eye(2),
-    )
+
+def _upright(image, matrix):
+    """The image (height, width, ...) of a video's frame as its display matrix says."""
     (a, b), (c, d) = matrix
     if abs(b * c) > abs(a * d):  # it lies on its side
         image = image.swapaxes(0, 1)
@@ -554,7 +551,9 @@ def _video_frames(path, grey):
         with open(path, "rb") as file, av.open(file) as container:
             for frame in container.decode(video=0):
                 image = reformatter.reformat(frame, format="gray" if grey else "rgb24")
-                yield _upright(image.to_ndarray(), frame)
+                if i == 0:
+                    matrix = _display_matrix(frame)  # that of all frames
+                yield _upright(image.to_ndarray(), matrix)
                 i += 1
             # 0 where the container does not say
             announced = container.streams.video[0].frames
