@@ -4,6 +4,7 @@ Needs the standard library alone.
 """
 
 import difflib
+import functools
 import importlib.metadata
 import os
 import re
@@ -168,6 +169,7 @@ def first_of(texts, between):
     return between.join([*texts[:MOST_NAMED], *[f"and {more} more"] * (more > 0)])
 
 
+@functools.cache  # reading them takes some 20 ms
 def versions():
     """{package: its version} of those on which numbers depend."""
     return {name: importlib.metadata.version(name) for name in PACKAGES}

@@ -41,7 +41,8 @@ def editable(tmp_path_factory):
     return dict(cwd=tmp_path_factory.mktemp("elsewhere"), python=python)
 
 
-@pytest.fixture(scope="module", params=["clone", "copied", "installed", "editable"])
+# the clone comes last, and loads what the others leave
+@pytest.fixture(scope="module", params=["copied", "installed", "editable", "clone"])
 def world(request, tmp_path_factory):
     """Where, and by which interpreter, code is run."""
     if request.param == "installed":
@@ -287,7 +288,7 @@ assert np.array_equal(scores(2), scores(1))  # joblib's loky starts fresh proces
 
 LOADED = """
 import pickle, sys
-for path in sys.argv[1:]:
+for path in sys.argv[2:]:
     with open(path, "rb") as file:
         fitted, outputs = pickle.load(file)  # imports what it needs
     for (model, A), output in zip(fitted, outputs, strict=True):
@@ -298,11 +299,11 @@ for path in sys.argv[1:]:
 
 
 @pytest.fixture(scope="module")
-def from_the_clone(tmp_path_factory):
-    """Fitted estimators, pickled in the clone, which is one of the worlds."""
+def pickles(tmp_path_factory):
+    """Files of fitted estimators, of the clone and of the worlds that come before it."""
     path = tmp_path_factory.mktemp("pickles") / "fitted.pickle"
     run_python(FITTED, path, **QUICK)
-    return path
+    return [path]
 
 
 IMPORT_ALL = f"""
@@ -320,19 +321,16 @@ assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {{"learn", "baseline
 """
 
 
-def test_estimators_travel_and_every_module_is_there_once(
-    world, tmp_path, from_the_clone
-):
-    """A fresh process loads estimators that were pickled in the clone and, elsewhere,
-    here; then it imports all modules.
+def test_estimators_travel_and_every_module_is_there_once(world, pickles):
+    """A fresh process loads estimators that were pickled in other worlds, imports all
+    modules, and leaves estimators of its own.
     """
-    pickles = [from_the_clone]
-    if world["cwd"] != ROOT:
-        pickles.append(tmp_path / "fitted.pickle")
-        is_copied = "python" not in world  # found by the working folder alone
-        code = FITTED + UNDER_LOKY * is_copied
-        run_python(code, pickles[-1], **world, **QUICK)
-    lines = run_python(LOADED + IMPORT_ALL, *pickles, **world, **QUICK)
+    is_copied = "python" not in world and world["cwd"] != ROOT
+    # by the working folder alone, other processes find it
+    code = LOADED + IMPORT_ALL + FITTED + UNDER_LOKY * is_copied
+    own = pickles[0].with_name(f"{len(pickles)}.pickle")
+    lines = run_python(code, own, *pickles, **world, **QUICK)
+    pickles.append(own)
     assert [line.split()[0] for line in lines] == [
         f"{CORE}.{module}" for module in MODULES
     ]
