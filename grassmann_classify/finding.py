@@ -4,10 +4,11 @@ A folder holds class folders; a class folder holds clips, or folders of clips, w
 names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
 .mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
 one frame each; or, where there is none of these, a table: see frames.contents. Folders
-of results are passed over.
+of results, and models, are passed over.
 """
 
 import re
+import zipfile
 from collections import Counter
 from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
@@ -34,13 +35,25 @@ DEEPEST = 4  # levels of folders in which a hint looks for an example
 
 
 def contents(folder):
-    """frames.contents without folders of results; NOTHING if it cannot be opened."""
+    """frames.contents without results and models; NOTHING if it cannot be opened."""
     try:
         content = frames.contents(folder)
     except OSError:
         return NOTHING
+    clips = [path for path in content.clips if not _is_model(path)]
     folders = [path for path in content.folders if not _is_ours(path)]
-    return content._replace(folders=folders)
+    return content._replace(clips=clips, folders=folders)
+
+
+def _is_model(path):
+    """Is this a file that a model was kept in?"""
+    if path.suffix.lower() != ".npz":
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"format.npy", "model.npy"} <= {*archive.namelist()}
+    except Exception:  # what zipfile raises: a clip that will fail
+        return False
 
 
 def _is_ours(folder):

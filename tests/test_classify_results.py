@@ -282,8 +282,12 @@ def test_a_model_may_be_saved_into_the_folder_of_results(work):
 
 
 def test_results_are_no_clip_and_no_class(work):
-    """Also within the folder of the clips, and within folders that hold results alone."""
+    """Also within the folder of the clips, and within folders that hold results alone;
+    models neither.
+    """
     os.chdir("data")
+    shutil.copy(work / "kept.npz", work / "data" / "right")
+    shutil.copy(work / "kept.npz", work / "data")
     for out in ("out", "out", "Results/today", "Results/today"):
         asked = LEARN.replace("--no-pictures", "--dpi 20 --repeats 1")
         run(f"compare . --out {out} {asked}")
