@@ -24,7 +24,7 @@ PROBLEMS = {
     "atoms repeated in other bases": (5, 3, 14, "rotated"),
     "repeated lines": (3, 1, 20, "repeated"),
     "N > d (d + 1) / 2": (4, 3, 24, "another"),
-    "N > p (d - p)": (10, 3, 150, "another"),
+    "N > p (d - p)": (10, 3, 60, "another"),
     "p = d": (3, 3, 6, "one"),
 }
 each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
