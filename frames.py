@@ -283,14 +283,20 @@ def contents(folder):
 def visible(folder):
     """The content of a folder, sorted by name.
 
-    Hidden files are left out, and links to the folder that they lie in.
+    Hidden files are left out, and links to a folder that the path leads through.
     """
-    here = Path(os.path.realpath(folder))  # resolve fails for a link to itself
+    folder = Path(folder)
+
+    def leads_back(path):
+        target = os.path.realpath(path)  # resolve fails for a link to itself
+        through = [os.path.realpath(way) for way in (folder, *folder.parents)]
+        return any(Path(way).is_relative_to(target) for way in through)
+
     return sorted(
         path
-        for path in Path(folder).iterdir()
+        for path in folder.iterdir()
         if not path.name.startswith(".")
-        and not (path.is_symlink() and here.is_relative_to(os.path.realpath(path)))
+        and not (path.is_symlink() and leads_back(path))
     )
 
 
@@ -784,8 +790,9 @@ def read_table(path, columns=None, texts=(), gaps=False):
 
     Columns are separated by tabs if its first line has one, else by ; if it has one,
     else by commas; where they are not separated by commas, 1,5 is a number. The first
-    line names the columns if none of its cells is a number, or if these are 0, 1, 2,
-    ..., as pandas writes them.
+    line names the columns if none of its cells is a number, if a text in it stands above
+    numbers alone, or if its cells are 0, 1, 2, ..., as pandas writes them; 0, 1 above
+    0 and 1 alone is a row.
 
     columns, texts: by name or number from 1, or as "2-5"; columns None: all whose first
         entry is a number, but texts, clocks, as "time" or "timestamp (ms)", and those
@@ -819,7 +826,7 @@ def _table_of(path, file, columns, texts, gaps):
     if not peeked:
         raise ValueError(f"{path}: holds no row")
     number = functools.partial(_number, decimal="." if between == "," else ",")
-    names, has_header = _names_of(peeked[0][1], number)
+    names, has_header = _names_of([row for _, row in peeked], number)
     peeked = peeked[has_header:]
     if not peeked:
         raise ValueError(f"{path}: holds no row below its first line")
@@ -866,15 +873,25 @@ def _table_of(path, file, columns, texts, gaps):
     return Table(numbers, taken, [*map(np.array, cells_of_text)], dropped)
 
 
-def _names_of(cells, number):
-    """(Names of the columns, are they those of a header?) by the cells of a first row."""
-    names = [cell.strip() for cell in cells]
+def _names_of(rows, number):
+    """(Names of the columns, are they those of a header?) by the cells of first rows."""
+    names = [cell.strip() for cell in rows[0]]
     names[0] = names[0].lstrip("# ")  # as np.savetxt writes it
     filled = [name for name in names if name]
     values = [*map(number, filled)]  # None: a text; Na may be sodium
     numbers = [value for value in values if value is not None and value == value]
+    below = [
+        [cell.strip() for row in rows[1:] for cell in row[j : j + 1] if cell.strip()]
+        for j in range(len(names))
+    ]
+    text_above_numbers = any(
+        name and number(name) is None and cells and None not in map(number, cells)
+        for name, cells in zip(names, below)
+    )
     counted = len(filled) > 1 and filled == [*map(str, range(len(filled)))]
-    if counted or None in values and not numbers:
+    if len(names) == 2 and {*itertools.chain(*below)} <= {"0", "1"}:
+        counted = False  # as likely a row
+    if counted or text_above_numbers or None in values and not numbers:
         return names, True
     return [str(j + 1) for j in range(len(names))], False
 
@@ -920,6 +937,11 @@ def _places_of(path, columns, names):
                 f"{path}: must have one column {column}, got the columns "
                 f"{', '.join(names)}"
             )
+    if len({*places}) < len(places):
+        raise ValueError(
+            f"{path}: columns must be each another one, got "
+            f"{', '.join(map(str, columns))} of {', '.join(names)}"
+        )
     return places
 
 

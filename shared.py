@@ -271,7 +271,7 @@ def progress_line(wanted, total, what, initial=0):
     if not core.check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
         return
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     every = 0.1 if terminal else 10
     start = time.monotonic()
     due = start + max(every, 0.5)  # when the next line may be written
@@ -292,14 +292,17 @@ def progress_line(wanted, total, what, initial=0):
             line += f", cost {cost:.6g}"
         if now >= due:
             due = now + every
-            text = f"\r{line:<70}" if terminal else f"{line}\n"
+            write(f"\r{line:<70}" if terminal else f"{line}\n")
+
+    def write(text):
+        with contextlib.suppress(OSError):  # a full disk, a terminal that is gone
             print(text, end="", file=sys.stderr, flush=True)
 
     try:
         yield move
     finally:
         if terminal and line:
-            print(f"\r{line:<70}", file=sys.stderr, flush=True)
+            write(f"\r{line:<70}\n")
 
 
 def import_extra(module, who, package):

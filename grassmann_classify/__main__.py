@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import signal
 import sys
 
@@ -42,6 +43,12 @@ def run():
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
+    for number, name in enumerate(["stdout", "stderr"], start=1):
+        if getattr(sys, name) is None:  # closed; our processes need one, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+    sys.stdout.reconfigure(errors="backslashreplace")  # of names that it cannot encode
     try:
         main()
     except KeyboardInterrupt:

@@ -107,7 +107,11 @@ def save_model(path, model):
     """Save the model if a path is asked for, which must still be free."""
     if path is not None:
         check_save(path)
-        save(path, model)
+        try:
+            save(path, model)
+        except OSError as error:
+            why = error.strerror or error
+            raise OSError(f"{path} cannot be written: {why}") from None
         to_stderr(f"model: {path}")
 
 

@@ -95,7 +95,9 @@ def load_npz(path, key=None, axes=None):
 def holds_sets(path, key=None, axes=None):
     """Is this a file of sets, by the names of its arrays or of their axes?"""
     names = {*_names(path)}
-    in_one = axes is not None and "n" in axes.split(",") and path.suffix in IN_ONE
+    in_one = (
+        axes is not None and "n" in axes.split(",") and path.suffix.lower() in IN_ONE
+    )
     if in_one or names & {"offset", BASES} or names >= {*HALVES}:
         return True
     name = key or "X"  # of (n_frames, d) alone it is a clip
@@ -216,11 +218,12 @@ def _unpadded(rows):
 
 def _npz_arrays(path, key=None, axes=None):
     """The arrays of the file that are used here; that of an .npy file is X."""
-    if str(path).lower().endswith(".npy"):
-        return {"X": np.load(path, allow_pickle=False)}
     names = {*LABELS, *SETS, *HALVES, "offset", "group", key or "frames"}
     used = "|".join([*map(re.escape, names), PARTS])
+    single = str(path).lower().endswith(".npy")
     try:
+        if single:
+            return {"X": np.load(path, allow_pickle=False)}
         with np.load(path, allow_pickle=False) as data:
             arrays = {
                 name: np.asarray(data[name])
@@ -230,9 +233,10 @@ def _npz_arrays(path, key=None, axes=None):
     except Exception as error:  # whatever NumPy raises for damaged bytes
         if isinstance(error, OSError) and error.filename:
             raise
+        kind = ".npy file, as np.save" if single else ".npz file, as np.savez"
         cure = "; labels are saved as text by y.astype(str)"
         raise ValueError(
-            f"{path} must be an .npz file, as np.savez writes it: "
+            f"{path} must be an {kind} writes it: "
             f"{error or type(error).__name__}{cure * ('Object arrays' in str(error))}"
         ) from None
     return _with_halves(path, arrays, axes) if arrays.keys() >= {*HALVES} else arrays
@@ -388,8 +392,9 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
             why = ValueError(f"{clip.name}: a number is missing in each row")
         stretches += parts
         others += [] if parts else [clip._replace(sources=[why])]
+    read = [table for table in results if not isinstance(table, Exception)]
     for what, name in wanted.items():
-        if not any(what in getattr(table, "texts", []) for table in results):
+        if read and not any(what in table.texts for table in read):
             to_stderr(f"no new recording has the column {name}")
     long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):

@@ -1,5 +1,6 @@
 """From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
+import functools
 from collections import Counter, namedtuple
 
 import numpy as np
@@ -40,8 +41,8 @@ Failure = namedtuple("Failure", "why avoidable header missing", defaults=[None, 
 Built = namedtuple("Built", "spectra rows frame spans lost", defaults=[None, {}])
 
 
-def _results_of(job, clips, what):
-    """{name: job(clip), or the Failure in which it ends}, by threads."""
+def _results_of(job, clips, what, advised):
+    """{name: job(clip), or the Failure in which it ends, maybe with ADVICE}, by threads."""
 
     def result_of(clip):
         try:
@@ -53,7 +54,7 @@ def _results_of(job, clips, what):
             words = getattr(error, "what", None) or str(error) or type(error).__name__
             why = printable(words)
             why = why if clip.name in why else f"{clip.name}: {why}"
-            if getattr(error, "argument", None):
+            if advised and getattr(error, "argument", None):
                 value = str(error.value).strip("'\"")
                 why += f"; {ADVICE[error.argument].format(value)}"
             return Failure(why, isinstance(error, frames.Avoidable))
@@ -87,7 +88,9 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    headers = _results_of(lambda clip: _header_of(clip, recipe), clips, "headers read")
+    advised = shape is None  # a model has its recipe
+    job = functools.partial(_header_of, recipe=recipe)
+    headers = _results_of(job, clips, "headers read", advised)
     if not recipe.is_raw:
         return headers
     sizes = {
@@ -340,7 +343,7 @@ def build_all(clips, recipe, strict=False, most_rows=np.inf, shape=None, headers
         sizes.extend(rows.nbytes for rows in made.rows or [])
         return made
 
-    results = _results_of(job, clips, "clips read")
+    results = _results_of(job, clips, "clips read", shape is None)
     forget_the_oldest()
     check_usable(results, strict)
     results |= _misfits(results, shape)

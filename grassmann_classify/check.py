@@ -55,7 +55,6 @@ def check(recipe, settings, paths, out):
         [[names[i], names[j], label[i], label[j], why] for i, j, why in copies],
         f"{plural(len(copies), 'pair')} of copies",
     )
-    tell(pairs.text(PRINTED))
     write_rows(out, "copies.csv", pairs.columns, pairs.rows)
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
@@ -87,8 +86,6 @@ def check(recipe, settings, paths, out):
         f"less than {100 * ODD:g} % of what is usual",
     )
     tables = {"Labels": worse} | ({"Unlike all others": unlike} if odd else {})
-    for table in tables.values():
-        tell(table.text(PRINTED))
     report = Report(out, paths, paths.data, "labels that may be wrong, copies")
     if paths.pictures:
         leads = {
@@ -105,6 +102,8 @@ def check(recipe, settings, paths, out):
         report.section(heading)
         report.table(table)
     report.save()
+    for table in (pairs, *tables.values()):  # once all is saved
+        tell(table.text(PRINTED))
     say_failed(collection)
 
 

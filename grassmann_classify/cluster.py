@@ -52,8 +52,6 @@ def cluster(recipe, settings, paths, out):
     sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
     notes = [f"{what}, in clusters of {sizes}", *_doubts(clusters, collection)]
-    for text in notes:
-        tell(text)
     report = Report(out, paths, paths.data, "clusters of clips")
     if paths.pictures:
         labels = np.array([f"cluster {k}" for k in clusters.number])
@@ -77,6 +75,8 @@ def cluster(recipe, settings, paths, out):
     )
     report.table(unusable(collection.unusable))
     report.save()
+    for text in notes:
+        tell(text)
     say_failed(collection)
 
 

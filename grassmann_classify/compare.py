@@ -98,10 +98,13 @@ def compare(recipe, settings, paths, out):
         say_if_over(settings, end)
     if not done.results:
         raise KeyboardInterrupt
-    _print(run, done)
+    try:
+        _print(run, done)
+    finally:  # who reads it may end before
+        if failure is None:
+            leave(run, done, paths.pictures)
     if failure:
         raise failure
-    leave(run, done, paths.pictures)
     say_failed(collection, done.results)
 
 

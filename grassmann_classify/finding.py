@@ -7,6 +7,7 @@ one frame each; or, where there is none of these, a table: see frames.contents. 
 of results, and models, are passed over.
 """
 
+import os
 import re
 import zipfile
 from collections import Counter
@@ -88,7 +89,8 @@ def _example(folder, depth=DEEPEST):
 
 def is_table(source):
     """Is the source of a clip a table?"""
-    return isinstance(source, Path) and source.suffix.lower() in frames.TABLES
+    is_one = isinstance(source, Path) and source.suffix.lower() in frames.TABLES
+    return is_one and not source.is_dir()
 
 
 def content_in_words(path):
@@ -264,7 +266,7 @@ def find_labelled(folder, path):
         for clip in find_new_clips(folder)
         if not (clip.sources[0].exists() and clip.sources[0].samefile(path))
     }
-    stems = {name: str(PurePosixPath(name).with_suffix("")) for name in clips}
+    stems = {name: os.path.splitext(name)[0] for name in clips}
     counts = Counter(stems.values())
     whole = {stem: name for name, stem in stems.items() if counts[stem] == 1}
 
@@ -272,9 +274,13 @@ def find_labelled(folder, path):
     means_stem = meaning_one_of(whole)
 
     def name_of(cell):
-        name = printable(PurePosixPath(cell.replace("\\", "/")), but="")
-        meant = means(name)
-        return meant if meant in clips else whole.get(means_stem(name), name)
+        for path in (cell, cell.replace("\\", "/")):
+            name = printable(PurePosixPath(path), but="")
+            meant = means(name)
+            meant = meant if meant in clips else whole.get(means_stem(name), name)
+            if meant in clips:
+                break
+        return meant
 
     columns = [name for name in header if name == "split"]
     how = f"split of {printable(path.name)}"
@@ -324,9 +330,10 @@ def find_new_clips(path, group_by=None):
             f"{content_in_words(path)}"
         )
     above = path.parent if is_single else path
-    names = [printable(inner.relative_to(above).as_posix(), but="") for inner in paths]
     clips = []
-    for name, inner in zip(names, paths):
+    for inner in paths:
+        name = inner.relative_to(above).as_posix()
+        name = printable(inner.resolve().name if name == "." else name, but="")
         is_grouped = re.search(group_by or "", inner.name)
         group = group_of(inner, None, group_by) if is_grouped else None
         clips.append(Clip(name, None, group, [inner]))
@@ -334,7 +341,18 @@ def find_new_clips(path, group_by=None):
 
 
 def _without_tables(clips):
-    """The clips; without tables if there are others, which the tables tell something of."""
+    """The clips; without tables if there are others, which the tables tell something of.
+
+    ValueError if two have one name, such as a line feed and its escape make.
+    """
+    sources = {}
+    for clip in clips:
+        other = sources.setdefault(clip.name, clip.sources[0])
+        if other is not clip.sources[0]:
+            raise ValueError(
+                f"clips must have names that differ when they are printed, got {clip.name} "
+                f"of {str(other)!r} and of {str(clip.sources[0])!r}"
+            )
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     others = [clip for clip in clips if not is_table(clip.sources[0])]
     if not tables or all(map(_is_empty, others)):

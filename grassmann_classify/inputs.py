@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -100,7 +101,7 @@ def say_alike(labels):
     """Say which labels, of different texts, are the same number, or word."""
     texts = {}
     for label in sorted(map(str, labels)):
-        meant = label.strip()
+        meant = unicodedata.normalize("NFC", label.strip())
         with contextlib.suppress(ValueError):
             meant = float(meant)
         texts.setdefault(meant, []).append(repr(label))

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from PIL import Image
 
 from grassmann_classify import Recipe, Settings, fit, predict
 from grassmann_classify.__main__ import main
-from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip, films_of
-from grassmann_classify.finding import find_clips
+from grassmann_classify.building import build_all, survey
+from grassmann_classify.clips import Clip, decoded, films_of
+from grassmann_classify.finding import find_clips, find_new_clips
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.options import parse, split
 from grassmann_classify.splits import parts_of_file
@@ -570,6 +571,13 @@ def test_links_that_lead_back_are_not_followed(tmp_path):
     except OSError:
         pytest.skip("links need rights here")
     assert [*labelled(tmp_path)] == [f"{c}/{k}.npy" for c in "ab" for k in range(4)]
+    # those of a folder that was come through by a link, too
+    for c, other in ("ab", "ba"):
+        for name in ("others", "more"):
+            (data / c / name).symlink_to(data / other)
+    inside = [f"{way}{k}.npy" for way in ("", "more/", "others/") for k in range(4)]
+    names = [clip.name for clip in find_new_clips(data)]
+    assert names == [f"{c}/{name}" for c in "ab" for name in inside]
 
 
 def animation(path, frames):
@@ -821,6 +829,11 @@ def test_an_array_among_several_is_named_by_key(tmp_path):
     main(["predict", str(tmp_path / "data" / "b"), "--model", str(model), *out])
     lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]
     assert len(lines) == 4 and all(line.split(",")[1] == "b" for line in lines)
+    new = find_new_clips(tmp_path / "data" / "b" / "0.npz")
+    for shape, advice in ((None, "; --key feats takes"), ((192, 2, (12, 16)), "")):
+        (failure,) = survey(new, Recipe(2), shape).values()
+        said = "none named frames" + advice
+        assert said in failure.why and ("--key" in failure.why) == bool(advice)
 
 
 @pytest.mark.parametrize("n", [2, 5, 8, 31])
@@ -1051,6 +1064,46 @@ def test_names_are_found_as_people_read_them(tmp_path):
     assert parts.pairs[0][1] == [*found]
     both = [*found, f"{names[0]}.npy"]  # two clips: each has its own name
     assert parts_of_file(path, both).pairs[0][1] == [*both[1:]]
+
+
+def test_names_are_found_as_they_are_and_as_they_are_printed(tmp_path):
+    """Those that a file of labels may hold; a picture beside the clips is none of them."""
+    names = [
+        "a\\0.npy",
+        "line\nfeed.npy",
+        "clip.v1.csv",
+        *(f"{k}.npy" for k in range(5)),
+    ]
+    arrays(*(tmp_path / "data" / name for name in names if "csv" not in name))
+    images(tmp_path / "data" / "clip.v1.csv", frames_of("b", 0, 4, 4, 4))
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "data" / "overview.png")
+    printed = [name.replace("\n", "\\n") for name in names]
+    path = tmp_path / "labels.csv"
+    lines = [f"{name},{'ab'[k % 2]}" for k, name in enumerate(printed)]
+    path.write_text("\n".join(["clip,label", *lines]))
+    found = labelled(tmp_path, "--labels", path)
+    assert found == {name: "ab"[k % 2] for k, name in enumerate(printed)}
+    arrays(tmp_path / "data" / "line\\nfeed.npy")
+    with pytest.raises(
+        ValueError, match=r"differ when they are printed, got line\\nfeed.npy of '"
+    ):
+        find_new_clips(tmp_path / "data")
+
+
+def test_a_folder_alone_has_its_own_name(tmp_path, monkeypatch):
+    arrays(tmp_path / "walk" / "0.npy")
+    images(tmp_path / "sit", np.zeros((4, 8, 8), np.uint8))
+    monkeypatch.chdir(tmp_path / "sit")
+    assert [clip.name for clip in find_new_clips(Path("."))] == ["sit"]
+
+
+def test_who_has_no_home_keeps_nothing(tmp_path, monkeypatch):
+    images(tmp_path / "sit", np.full((4, 8, 8), 90, np.uint8))
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as it then does
+    monkeypatch.chdir(tmp_path)
+    assert decoded(tmp_path / "sit", {}).shape == (4, 8, 8)
+    assert {path.name for path in tmp_path.iterdir()} == {"sit"}
 
 
 def test_a_clock_is_that_of_a_table(tmp_path):

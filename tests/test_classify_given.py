@@ -290,14 +290,14 @@ def test_sets_of_a_file_without_a_label_are_passed_over(here, capsys, empty):
     assert len(lines) == 8 and parts.how == "splits of sets.npz"
 
 
-def test_labels_that_read_alike_are_told(here, capsys):
+@pytest.mark.parametrize("alike", [["a", "a "], ["u\u0308", "\xfc"]])
+def test_labels_that_read_alike_are_told(here, capsys, alike):
     X, index = frames_of_three_classes()
-    np.savez("sets.npz", X=X, y=np.array(["a", "a ", "c"])[index])
+    np.savez("sets.npz", X=X, y=np.array([*alike, "z"])[index])
     main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
-    assert (
-        "labels 'a' and 'a ' are two classes here, and read alike"
-        in capsys.readouterr().err
-    )
+    names = " and ".join(map(repr, alike))
+    said = f"labels {names} are two classes here, and read alike"
+    assert said in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------ in a program

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -265,6 +266,31 @@ def test_a_model_is_saved_where_nothing_is(asked, name, work):
     said = refused(f"{asked} {learn} --save {name}")
     assert said == f"{PROG}: --save must be a new file, got {name}, which exists"
     assert not left(before, work)
+
+
+def test_a_disk_that_is_full_names_the_model(work):
+    """No file grows beyond a limit."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        said = refused(f"predict others --data data {LEARN} --save new.npz")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert said == f"{PROG}: new.npz cannot be written: {os.strerror(errno.EFBIG)}"
+
+
+def test_a_closed_stream_and_one_that_cannot_hold_a_sign_end_no_run(work):
+    """sh closes stderr, which joblib and Python's processes take to be there."""
+    asked = f"-m grassmann_classify compare data {LEARN} --jobs 2 --out new"
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" {asked} 2>&-'],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0 and r"\xb1: standard" in done.stdout
+    assert json.loads((work / "new" / "results.json").read_text())["splits_done"] > 1
 
 
 def test_a_model_may_be_saved_into_the_folder_of_results(work):

@@ -246,6 +246,9 @@ def test_a_column_that_no_new_recording_has_is_told(here, capsys):
     assert "each new recording is one clip" in capsys.readouterr().err
     new_stretches(find_new_clips(here), whole)
     assert not capsys.readouterr().err
+    (here / "day.csv").write_text("a,b,c,d,e,f\n1,2,3,4,5,6\n1,2,3,4,5,x\n")  # damaged
+    new_stretches(find_new_clips(here / "day.csv"), recipe, "activity")
+    assert not capsys.readouterr().err
 
 
 def test_clusters_read_the_same_columns_of_all_tables_in_any_order(here, capsys):
