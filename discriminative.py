@@ -419,7 +419,9 @@ class _Problem(namedtuple("_Problem", "X index weights atom_index members ridge 
 
 def _tangents(atoms, image, size):
     """(I - D_j^) S_j D_j / s_j from S_j D_j (N, d, q); 0 where it is but rounding."""
-    W = image / np.where(size > 0, size, 1)[:, None, None].astype(atoms.dtype)
+    felt = size > np.finfo(atoms.dtype).tiny
+    W = image * felt[:, None, None]
+    W = W / np.where(felt, size, 1)[:, None, None].astype(atoms.dtype)
     for _ in range(2):  # twice, since rounding grows where little is left
         W = W - np.matmul(atoms, np.matmul(atoms.swapaxes(1, 2), W))
     # ||S_j / s_j|| is about 1
@@ -428,7 +430,7 @@ def _tangents(atoms, image, size):
 
 
 def _typical_beta(problem, atoms):
-    """BORDER over the mean of |e_own - least other e|.
+    """BORDER over the mean of |e_own - least other e|, at most LARGEST_BETA.
 
     1 where there is none or it is 0.
     """
@@ -442,7 +444,7 @@ def _typical_beta(problem, atoms):
     errors[every, problem.index] = np.inf
     gaps = np.abs(errors.min(axis=1) - own)
     gap = problem.weights @ gaps / problem.weights.sum()
-    return float(BORDER / gap) if gap > LEAST_GAP else 1.0
+    return min(float(BORDER / gap), LARGEST_BETA) if gap > LEAST_GAP else 1.0
 
 
 # ------------------------------------------------------------ ridge codes of each class

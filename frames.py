@@ -644,8 +644,9 @@ def _packed_header(path, key):
         with file.zip.open(
             name if name in file.zip.namelist() else f"{name}.npy"
         ) as member:
-            np.lib.format.read_magic(member)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+            version, _ = np.lib.format.read_magic(member)
+            header = f"read_array_header_{min(version, 2)}_0"
+            shape, _, dtype = getattr(np.lib.format, header)(member)
     return shape, dtype
 
 
@@ -1238,6 +1239,13 @@ def _aligned(body, height, width):
     rows = np.flatnonzero(body.any(axis=1))
     columns = np.flatnonzero(body.any(axis=0))
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
+    centre = None
+    reach = 8 * width * body.shape[0] / height
+    if body.shape[1] > 2 * reach + 1:  # a line: scaled as a whole, it would fill memory
+        middle = np.average(np.arange(body.shape[1]) + 0.5, weights=body.sum(axis=0))
+        first = max(0, int(middle - reach))
+        body = body[:, first : int(middle + reach) + 1]
+        centre = (middle - first) * height / body.shape[0]
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
         transform = shared.import_extra(
@@ -1246,7 +1254,8 @@ def _aligned(body, height, width):
         body = transform.resize(
             body, (height, scaled_width), order=1, anti_aliasing=True
         )
-    centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
+    if centre is None:
+        centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     # column of the result where the body begins
     left = int(np.floor(width / 2 - centre + 0.5))
     return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]

@@ -816,6 +816,7 @@ numba.core.event.register("numba:compile", _CompileNotice())
 # ------------------------------------------------------------- tiles of the Gram matrix
 
 TILE = 2**21  # numbers of K_xd that are held at a time
+SMALLEST = np.nextafter(0, 1)  # a positive lambda is not rounded to 0
 
 
 def query_tiles(n, N):
@@ -991,6 +992,7 @@ class SparseCoding(
     """
 
     rule = "residual"  # of class_scores, for its codes
+    quiet = False  # may codes be far from the best without a warning?
 
     def __call__(self, K_dd, K_xd, norm2):
         n = len(K_xd)
@@ -1025,9 +1027,10 @@ class SparseCoding(
         # to work in
         block = min(max(1, 2**15 // N), max(block_of(N * (N + 50) // 16), n // 8, 4))
         blocks = code_blocks(solve, K_xd, K, block)
-        _warn_unless_optimal(
-            gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
-        )
+        if not self.quiet:
+            _warn_unless_optimal(
+                gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
+            )
         if self.sparse_output:
             blocks.append([_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size)
             codes = [_as_csr(parts, n, N) for parts in zip(*blocks)]
@@ -1047,6 +1050,7 @@ class SparseCoding(
         # k = 0 has the code 0 at every lambda
         scale = lam_max(k) if self.lam_scale else np.ones(len(k))
         half = np.where(scale > 0, scale, 1)[:, None] * (path / 2)
+        half = np.maximum(half, SMALLEST * (path > 0))  # a lambda > 0 is none of 0
         y = np.zeros((len(path), *k.shape))
         if start is not None:
             y[order[0]] = _checked_start(
@@ -1809,12 +1813,14 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
             f"{codes.shape[1]}"
         )
     scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
+    absent = scores == -np.inf
     with np.errstate(over="ignore"):
         scores = scores.astype(K_dd.dtype, copy=False)
     best = scores.max(axis=1, keepdims=True)
     _check_no_overflow(best, "scores")
+    _check_no_overflow(scores[~absent], "scores")
     below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
-    return np.where(scores == -np.inf, below, scores)
+    return np.where(absent, below, scores)
 
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index):
@@ -1998,6 +2004,8 @@ def warn_zero_codes(peaks, n):
 
 # squared chordal distance below which it is computed without cancellation
 NEAR_SQUARED = 0.1
+LANCZOS = 2000  # directions, from which on the leading ones are found by his method
+RESTARTS = 100  # of it at most: with weights > 0 it ends after a few
 
 
 def chordal_squares(X, Z, K):
@@ -2032,8 +2040,10 @@ def weighted_mean(X, weights):
         weights[used] / np.abs(weights).max(initial=1e-300), p
     ).astype(X.dtype)
     size = np.linalg.norm(w) if w.min(initial=0) < 0 else 0.0  # of what may cancel
-    if min(d, Z.shape[1]) > 2000 and p < d // 8:
-        return _leading_by_lanczos(Z, w, p, size)
+    if min(d, Z.shape[1]) > LANCZOS and p < d // 8:
+        leading = _leading_by_lanczos(Z, w, p, size)
+        if leading is not None:
+            return leading
     if Z.shape[1] + p >= d:
         return _leading_of_dense((Z * w) @ Z.T, p, size)
     # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the
@@ -2056,13 +2066,19 @@ def _leading_of_dense(S, p, size=0.0):
 
 
 def _leading_by_lanczos(Z, w, p, size):
-    """The same for S = Z diag(w) Z^T, without forming it."""
+    """The same for S = Z diag(w) Z^T, without forming it; None where that is too slow.
+
+    As for negative weights that leave fewer than p eigenvalues above 0.
+    """
     # rarely needed, slow to import
-    from scipy.sparse.linalg import aslinearoperator, eigsh
+    from scipy.sparse.linalg import ArpackNoConvergence, aslinearoperator, eigsh
 
     S = aslinearoperator(Z * w) @ aslinearoperator(Z.T)
     start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
-    values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
+    try:
+        values, vectors = eigsh(S, k=p + 1, which="LA", v0=start, maxiter=RESTARTS)
+    except ArpackNoConvergence:
+        return None
     return np.linalg.qr(vectors[:, :0:-1])[0], eigenvalues_tie(
         values, p, max(np.abs(values).max(), size / len(Z)), len(Z)
     )

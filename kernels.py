@@ -291,7 +291,7 @@ def median_gamma(sets: shared.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma).
 
     It is > 0. The median is over pairs of at most FEW_FRAMES frames, evenly spaced in
-    the order of the sets. ValueError if the median is zero.
+    the order of the sets. ValueError if the median is zero, or all but zero.
 
     >>> from grassmann_sc import kernels
     >>> kernels.median_gamma([[[0.0], [2.0]]])
@@ -302,7 +302,7 @@ def median_gamma(sets: shared.Sets) -> float:
     frames = np.concatenate([sets.rows(i, i + 1) for i in few])
     square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
-    if not median > 0:
+    if not median > np.finfo(float).tiny:
         raise ValueError(
             "sets must hold frames that differ: the median squared distance of "
             f"{len(frames)} of them is {median}"

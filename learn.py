@@ -26,6 +26,7 @@ from grassmann_sc import shared
 __all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
+FAR = 5000  # added to exponents of 2: all of doubles are positive then
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
 # compiled code reads the constants of its own file alone
 ONE_THREAD = shared.ONE_THREAD
@@ -55,6 +56,9 @@ class Noted:
         self = super().__new__(cls, *fields)
         vars(self).update(notes)
         return self
+
+    def _replace(self, **fields):
+        return type(self)(*super()._replace(**fields), **vars(self))
 
 
 class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
@@ -198,7 +202,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
             _write_state(record, state)
         while stopped is None:
             costs = state.costs
-            if len(costs) > 2 and costs[-3] - costs[-1] <= tol * costs[-3]:
+            if len(costs) > 2 and costs[-3] - costs[-1] <= tol * abs(costs[-3]):
                 stopped = "tol"
             elif state.n_iter >= n_iter:
                 stopped = "n_iter"
@@ -683,17 +687,24 @@ def _update(samples, rows, codes, weights):
     used = scipy.sparse.csc_array(codes)
     used.sum_duplicates()
     # in a unit of each atom: in one for all, an atom of light samples would have 0
-    factors = used.copy()
-    factors.data = weights[used.indices]
-    exponents = np.frexp(factors.max(axis=0).toarray().ravel())[1]
-    used.data = used.data * np.ldexp(
-        factors.data, -np.repeat(exponents, np.diff(used.indptr))
-    )
+    counts = np.diff(used.indptr)
+    weight, exponents = np.frexp(weights[used.indices])
+    code, more = np.frexp(used.data)
+    used.data = weight * code
+    exponents = np.where(used.data != 0, exponents + more + FAR, 0)
+    units = used.copy()
+    units.data = exponents
+    units = units.max(axis=0).toarray().ravel()
+    used.data = np.ldexp(used.data, exponents - np.repeat(units, counts))
     shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
         raise ValueError(
             "codes must have squares within their type, got an overflow in Y^T Y"
         )
+    # in units in which large codes of others suit the samples' type, too
+    units = np.maximum(np.frexp(np.abs(shared).max(axis=1))[1], 0)
+    shared = np.ldexp(shared, -units[:, None])
+    used.data = np.ldexp(used.data, -np.repeat(units, counts))
     q, d = samples.shape[1:]
 
     def terms(r):
@@ -701,7 +712,7 @@ def _update(samples, rows, codes, weights):
         w = np.repeat(used.data[mine], q).astype(samples.dtype, copy=False)
         return _gathered(samples, used.indices[mine]).reshape(-1, d), w
 
-    _sweep(rows, shared, terms, q * np.diff(used.indptr))
+    _sweep(rows, shared, terms, q * counts)
 
 
 def _sweep(rows, coupling, terms, counts):

@@ -757,9 +757,11 @@ def _legend(ax, handles, names, columns):
 def _cut(text, width):
     """The text, without its middle if it is wider than so many font sizes.
 
-    Dollars are escaped: a name is no formula. Matplotlib hides names that begin with _.
+    Dollars are escaped: a name is no formula. Matplotlib hides names that begin with _,
+    and draws no bytes that are no UTF-8.
     """
-    text = f" {text}" if str(text).startswith("_") else str(text)
+    text = str(text).encode("utf-8", "replace").decode()
+    text = f" {text}" if text.startswith("_") else text
     most = max(1, int(width / CHAR_WIDTH))
     if len(text) > most:
         text = text[: most // 2] + "…" + text[len(text) - (most - 1) // 2 :]

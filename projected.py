@@ -29,7 +29,6 @@ small.
 
 from __future__ import annotations
 
-import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -80,8 +79,8 @@ def projected_codes(
     the code, of equals the first. So the cost is at most that of each start, but it may
     be that of a local minimum, above all where atoms are random and spread. Every
     query goes through the same operations whatever the others are: its code is the same
-    alone and in any batch. With lam = 0 there may be no minimum, only codes that grow
-    for ever.
+    alone and in any batch, but for the rounding of a start with lam = 0. Then there may
+    be no minimum either, only codes that grow for ever.
 
     The gap s_q - s_{q+1}, over the largest |s|, never falls below LEAST_GAP = 1e-3; a
     start of a smaller gap, or of a sum <= 0, is left out (with positive, negative
@@ -221,10 +220,9 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors):
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
     lasso = core.sparse_coding(K_xd.shape, rules.lam, positive=rules.positive)
     path = core.sparse_coding(K_xd.shape, SHARES, "max", rules.positive)
+    lasso.quiet = path.quiet = True  # a start need not be exact
     local = core.local_coding(len(K_dd), K_dd.dtype, n_neighbors)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a start need not be exact
-        others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p), *path(K_dd, K_xd, p)]
+    others = [lasso(K_dd, K_xd, p), local(K_dd, K_xd, p), *path(K_dd, K_xd, p)]
     return [nearest, *(_with_sum_one(codes, rules.positive) for codes in others)]
 
 

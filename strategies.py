@@ -215,7 +215,7 @@ def tangents(
     The singular values of H, angles to the end of its geodesic, are 0, 1e-12, ... up to
     largest; below pi/2 H is the log of its exp.
 
-    ValueError for d or p out of range.
+    ValueError for numbers out of range.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -223,6 +223,7 @@ def tangents(
     >>> X.tolist(), H.tolist()
     ([[1.0], [0.0]], [[0.0], [1.5]])
     """
+    largest = core.check_number(largest, "largest", least=0)
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
     Q = rotation(rng, d)
@@ -377,6 +378,7 @@ def coding_problem(X, D, lam=0.0):
 
 
 def _at_share(problem, share):
+    share = core.check_number(share, "share", least=0)
     return problem._replace(lam=share * 2 * float(np.abs(problem.K_xd).max()))
 
 
@@ -462,7 +464,7 @@ def image_sets(
     dtype = np.dtype(_drawn(draw, dtype))
     sets = []
     labels = []
-    for _ in range(_drawn(draw, n)):
+    for _ in range(core.check_integer(_drawn(draw, n), "n", 0)):
         size = p + draw(st.integers(0, most_frames))
         label = draw(st.integers(0, len(CLASSES) - 1))
         frames = rng.standard_normal((p, size)).T @ patterns[label]

@@ -229,6 +229,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Coordinates (n, m), features for any classifier."""
+        return self._coordinates(X)
+
+    def _coordinates(self, X):  # those of transform may be made a table
         X = self.check_input(X)
         K = X if self.is_precomputed() else self._gram(X, self.subspaces_)
         return K @ self.coefficients_
@@ -236,7 +239,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Minus the squared distances (n, n_classes) from the nearest set, or mean."""
         core.check_choice(self.rule, "rule", "neighbor", "mean")
-        coordinates = self.transform(X)
+        coordinates = self._coordinates(X)
         near = self.means_ if self.rule == "mean" else self.coordinates_
         scores = -cdist(coordinates, near, "sqeuclidean")
         if self.rule == "neighbor":

@@ -17,7 +17,6 @@ steps.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -207,6 +206,14 @@ def intrinsic_codes(
     lam = core.check_number(lam, "lam", least=0)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
+    found, late, n_right = intrinsic_coding(X, D, lam, tol, max_iter)
+    intrinsic.warn_right_angles(n_right, "intrinsic_codes")
+    variants.warn_late("intrinsic", late, found.gap, max_iter)
+    return found if return_info else found.codes
+
+
+def intrinsic_coding(X, D, lam, tol=1e-9, max_iter=10000):
+    """SparseCodes, which are late (n,), and the number of queries at a right angle."""
     n, d, p = X.shape
     N = len(D)
     # columns as rows (p, N, d)
@@ -238,9 +245,7 @@ def intrinsic_codes(
             results = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = results
         n_right += np.sum(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
-    intrinsic.warn_right_angles(n_right, "intrinsic_codes")
-    variants.warn_late("intrinsic", late, gap, max_iter)
-    return core.SparseCodes(codes, gap, n_iter) if return_info else codes
+    return core.SparseCodes(codes, gap, n_iter), late, n_right
 
 
 def _least_squares_of_tile(C, x, atoms, pairs):
@@ -553,9 +558,7 @@ def intrinsic_dictionary(
     samples = X.astype(np.float64)
 
     def code(atoms, before):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a worse code is not taken
-            codes = intrinsic_codes(samples, atoms, lam)
+        codes = intrinsic_coding(samples, atoms, lam)[0].codes  # a worse is not taken
         V = _combinations(samples, atoms, codes)
         return _intrinsic_losses(V, codes, lam), codes, V
 

@@ -548,6 +548,8 @@ class _Parts:
 
     def __init__(self, X, N, first=0, stop=None, name="X", n_blocks=BLOCKS):
         self.lazy = hasattr(X, "to_delayed")
+        if isinstance(X, np.memmap) and not _is_of_a_file(X):
+            X = np.asarray(X)
         if not (self.lazy or is_stored(X)):
             X = core.real_array(X, name)
         self.X = X
@@ -598,11 +600,16 @@ def _joined(tasks, sizes, shape, dtype):
     return array.concatenate(pieces, allow_unknown_chunksizes=True)
 
 
+def _is_of_a_file(X):
+    """Has the file that a memmap is of the same numbers, and a name?"""
+    return X.mode != "c" and X.filename is not None
+
+
 def _rows(X, start, stop):
     """These rows of X, or what reads them on any worker."""
     if start == stop:  # no rows are no part of a file
         return X[start:stop]
-    if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
+    if isinstance(X, np.memmap):
         return _mapped_rows(X[start:stop])
     if type(X).__module__.partition(".")[0] == "h5py":
         path = os.path.abspath(X.file.filename)

@@ -556,6 +556,12 @@ class _Statistics:
         self.new = np.zeros(())
         self.worst = None
 
+    def __setstate__(self, state):
+        """Sums change in place: those that joblib maps, read-only, are copied."""
+        for name, value in state.items():
+            is_array = isinstance(value, np.ndarray)
+            setattr(self, name, np.require(value, None, "W") if is_array else value)
+
     # ---------------------------------------------------------------------- what comes in
 
     def add(self, X, codes, weights):

@@ -882,6 +882,39 @@ def test_the_first_of_two_classes_that_hold_one_set_wins(method, n_classes, seed
     assert model.predict(np.concatenate([query, X[1:6]]))[0] == "ape"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_projected_to_zero_is_a_right_angle_however_all_is_turned(seed):
+    """Two references of R^4 share two directions, which the projection maps to zero."""
+    rng = np.random.default_rng(seed)
+    frames = rng.standard_normal((2, 5, 4))
+    queries = rng.standard_normal((10, 5, 4))
+    turn = rotation(rng, 4)
+    scores = [
+        MSM(3, keep=0.5).fit(frames @ Q, ["a", "b"]).class_scores(queries @ Q)
+        for Q in (np.eye(4), turn)
+    ]
+    assert error(*scores) <= LOOSE
+
+
+def test_labels_need_no_coordinates_of_a_table(monkeypatch):
+    """scikit-learn's set_output makes one of what transform gives."""
+    fitted = GDA().fit(X, Y)
+    expected = fitted.predict(X)
+    monkeypatch.setattr(fitted, "transform", lambda X: {}, raising=False)
+    assert np.array_equal(fitted.predict(X), expected)
+
+
+def test_coordinates_that_rounding_alone_makes_are_left_out():
+    """Copies under two labels leave the means of two classes alone apart."""
+    few = X[[0, 0, 2, 3, 3, 5, 6, 7, 8]]
+    labels = np.array([*"azmazmmmm"])
+    sizes = set()
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(9)
+        sizes.add(GDA().fit(few[order], labels[order]).transform(few).shape[1])
+    assert len(sizes) == 1
+
+
 @pytest.mark.parametrize("near", [1e-5, 1e-3])
 def test_float32_scores_apart_by_more_than_rounding_are_no_tie(near):
     scores = np.array([[1 - near, 1.0], [1.0, 1 - near]], np.float32)

@@ -214,16 +214,17 @@ def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
 
 def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
     X = bases(np.random.default_rng(6), 12, 6, 2)
-    code = tangent.intrinsic_codes
+    code = tangent.intrinsic_coding
     answers = []
 
     def worse_each_time(samples, atoms, lam):
-        answers.append(
-            code(samples, atoms, lam) if not answers else np.full((12, 3), 1 / 3)
-        )
-        return answers[-1].copy()
+        coded, *others = code(samples, atoms, lam)
+        if answers:
+            coded = coded._replace(codes=np.full((12, 3), 1 / 3))
+        answers.append(coded)
+        return coded, *others
 
-    monkeypatch.setattr(tangent, "intrinsic_codes", worse_each_time)
+    monkeypatch.setattr(tangent, "intrinsic_coding", worse_each_time)
     found = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
     assert len(answers) == 4
     assert (np.diff(found.costs) <= TIGHT * found.costs[0]).all()

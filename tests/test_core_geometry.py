@@ -342,6 +342,16 @@ def test_chordal_mean_of_many_in_high_dimension_needs_no_square_matrix(same):
     assert abs(np.square(best.T @ Z).sum() - top) < TIGHT * top
 
 
+def test_a_chordal_mean_that_lanczos_does_not_find_is_found(monkeypatch):
+    """As where weights < 0 leave fewer than p eigenvalues above 0."""
+    X = bases(np.random.default_rng(0), 30, 60, 2)
+    weights = np.array([0.1] + 29 * [-1.0])
+    expected = gs.chordal_mean(X, weights)
+    monkeypatch.setattr(gs, "LANCZOS", 50)
+    monkeypatch.setattr(gs, "RESTARTS", 1)
+    assert error(hat(gs.chordal_mean(X, weights)), hat(expected)) < TIGHT
+
+
 # -------------------------------------------------------------------------- reconstruct
 
 

@@ -230,6 +230,15 @@ def test_code_of_an_atom_is_itself_shrunk(p, seed, share):
     assert error(gs.gsc(D, D, 2 * p * share), (1 - share) * np.eye(3)) < TIGHT
 
 
+def test_a_lambda_whose_half_is_none_is_still_one():
+    D = bases(np.random.default_rng(0), 3, 6, 2)
+    assert error(gs.gsc(D, D, 5e-324), np.eye(3)) < TIGHT
+    tiny = gs.sparse_codes(
+        1e-250 * np.eye(2), [[5e-251, 2e-251]], 1e-80, norm2=1, lam_scale="max"
+    )
+    assert error(tiny, [[0.5, 0.2]]) < TIGHT
+
+
 def test_lam_max_is_of_negative_inner_products_too():
     assert gs.lam_max([[-0.5, 0.2], [0.1, 0.3]]).tolist() == [1.0, 0.6]
 

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from types import SimpleNamespace
 
 import numba
@@ -19,6 +20,8 @@ from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
 import interrupts
+from grassmann_sc import projected
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases
 from processes import run_python
 
@@ -148,6 +151,16 @@ def test_coding_leaves_the_settings_of_the_caller_as_they_were():
     gs.classify(X, X[:50], np.arange(50) % 5, lam=0.1)
     gs.geodesic_distance(X)
     assert settings_of_the_caller() == before
+
+
+def test_threads_that_code_leave_the_filters_of_warnings_as_they_were(monkeypatch):
+    """catch_warnings takes another thread's for what was there before."""
+    caught = []
+    monkeypatch.setattr(warnings, "catch_warnings", lambda: caught.append(1))
+    X = gs.random_subspaces(6, 6, 2, rng=0)
+    projected.projected_codes(X, X[:4], 0.1)
+    tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=1, rng=0)
+    assert not caught
 
 
 def test_a_process_that_may_write_nowhere_compiles_in_memory(monkeypatch):

@@ -181,6 +181,36 @@ def test_a_factor_of_all_weights_changes_nothing_in_float32_either(factor):
     assert abs(other.beta - usual.beta) <= 1e-4 * usual.beta
 
 
+@pytest.mark.parametrize("beta", [100.0, 300.0])
+def test_a_class_far_from_the_others_stops_no_learning_in_float32(beta):
+    """Its samples' pull, e^-beta, is below what float32 holds."""
+    rng = np.random.default_rng(0)
+    axes = np.eye(20)
+    left = axes[:, :2]
+    right = core.orthonormalize(left + 0.03 * rng.standard_normal((20, 2)))
+    centres = np.repeat([left, right, axes[:, 18:]], 30, axis=0)
+    spread = np.repeat([0.1, 0.1, 0.01], 30)[:, None, None]
+    X = core.orthonormalize(centres + spread * rng.standard_normal(centres.shape))
+    labels = np.repeat(["a", "b", "c"], 30)
+    single, double = (
+        discriminative.discriminative_atoms(
+            X.astype(dtype), labels, 2, beta=beta, n_iter=5, rng=0
+        )
+        for dtype in (np.float32, np.float64)
+    )
+    assert double.n_iter == single.n_iter == 5 and single.costs[-1] < single.costs[0]
+    assert error(single.costs, double.costs) <= 1e-3 * double.costs[0]
+
+
+def test_a_typical_beta_may_be_given():
+    """Gaps between classes may be all but 0."""
+    near = ATOMS[:1] + 1e-3 * np.random.default_rng(1).standard_normal((12, 7, 2))
+    data = core.orthonormalize(near), ["a", "b"] * 6, 2
+    found = discriminative.discriminative_atoms(*data, n_iter=0, rng=0)
+    again = discriminative.discriminative_atoms(*data, beta=found.beta, n_iter=0, rng=0)
+    assert again.beta == found.beta == found._replace(costs=found.costs).beta
+
+
 def test_repetition_acts_as_weight_and_absence_as_none():
     weights = np.array([0, 1, 2, 3] * 5)
     repeated = np.repeat(np.arange(20), weights)

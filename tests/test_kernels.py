@@ -240,6 +240,8 @@ def test_median_gamma_is_the_inverse_of_the_median_square():
     assert len(gamma_grid(sets)) == 5
     with pytest.raises(ValueError, match="median squared distance of 2 of them is 0"):
         median_gamma([[[1.0], [1.0]]])
+    with pytest.raises(ValueError, match="frames that differ: .* of them is 1e-310"):
+        median_gamma([[[0.0], [1e-155]]])  # its inverse is beyond double precision
 
 
 # ---------------------------------------------------------------------------- bases

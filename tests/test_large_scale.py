@@ -105,6 +105,21 @@ def test_what_was_changed_in_a_private_map_of_a_file_is_coded(client, tmp_path):
     assert error(codes[:20], np.eye(20)) <= TIGHT
 
 
+def test_a_map_that_no_file_stands_behind_is_sent_in_blocks(client, tmp_path):
+    """As astype makes it: each block would be sent with all rows."""
+    np.save(tmp_path / "X.npy", X)
+    sent = []
+
+    class Witness(np.memmap):
+        def __reduce__(self):
+            sent.append(len(self))
+            return np.asarray(self).__reduce__()
+
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r").astype(float).view(Witness)
+    codes = scale.code(mapped, D, n_neighbors=3, client=client)
+    assert error(codes, local_codes()) <= TIGHT and not sent
+
+
 @pytest.mark.parametrize("held", ["memory", "dask"], indirect=True)
 def test_a_gram_matrix_without_atoms_is_symmetric(client, held):
     K = computed(scale.gram(held, client=client))

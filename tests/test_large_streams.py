@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,6 +72,16 @@ def test_a_learner_of_weights_of_any_size_is_kept_and_read_again(tmp_path, facto
     kept = streams.OnlineGDL.load(tmp_path / "learner.npz")
     ends = [one.partial_fit(SMALL[:12], weights).atoms for one in (kept, learner)]
     assert np.array_equal(*ends)
+
+
+def test_a_learner_that_joblib_maps_goes_on_as_the_one_in_memory(tmp_path):
+    """It maps arrays read-only, from a file and in its workers."""
+    learner = streams.OnlineGDL(3, 0.2, rng=0).partial_fit(SMALL[:8])
+    joblib.dump(learner, tmp_path / "learner")
+    mapped = joblib.load(tmp_path / "learner", mmap_mode="r")
+    for one in (learner, mapped):
+        one.partial_fit(SMALL[8:]).merge(one.fork().collect(SMALL[:8]))
+    assert np.array_equal(learner.atoms, mapped.atoms)
 
 
 def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space():

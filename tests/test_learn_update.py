@@ -128,6 +128,24 @@ def test_atoms_of_light_samples_are_updated_as_those_of_heavy_ones(X):
     assert error(hat(atoms[3]), hat(leading)) <= LOOSE
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("X", [SHORT, LONG])
+def test_codes_of_any_size_move_atoms_as_their_limits_do(X, dtype):
+    """Small codes leave the samples alone in S_r, large ones the other atoms."""
+    X = X.astype(dtype)
+    codes = np.random.default_rng(0).standard_normal((len(X), 3))
+    most = 100 if dtype == np.float32 else 500
+    small, smaller, large, larger = (
+        hat(learn.update_atoms(X, X[:3], codes * 2.0**k))
+        for k in (-most, 20 - most, most - 20, most)
+    )
+    for r in range(3):
+        S = np.einsum("n,nab->ab", codes[:, r], hat(X.astype(float)))
+        leading = np.linalg.eigh(S)[1][:, -2:]
+        assert error(small[r], hat(leading)) <= 1e-3
+    assert error(small, smaller) <= 1e-5 and error(large, larger) <= 1e-5
+
+
 def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
     rng = np.random.default_rng(0)
     D = core.random_subspaces(4, 5, 2, rng=1)

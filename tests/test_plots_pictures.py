@@ -620,9 +620,11 @@ def test_labels_that_are_zero_or_begin_with_an_underscore_are_in_the_legend():
     ax = plots.plot_timeline([("a", 0, 1, 0), ("a", 1, 2, 1), ("a", 2, 3, None)])
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == ["0", "1", "unlike all"]
-    ax = plots.plot_map(projection_kernel(X), ["_noise_", "b", "c"] * 4)
+    names = ["_noise_", "b", "folder \udcff"]  # a byte that is no UTF-8
+    ax = plots.plot_map(projection_kernel(X), names * 4)
+    ax.figure.canvas.draw()
     words = [text.get_text().strip() for text in ax.get_legend().get_texts()]
-    assert words == ["_noise_", "b", "c"]
+    assert words == ["_noise_", "b", "folder ?"]
 
 
 def test_classes_beyond_the_colours_have_patterns():

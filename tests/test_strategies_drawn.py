@@ -191,6 +191,9 @@ def test_image_sets_have_subspaces_of_their_dimension(drawn):
     [
         (lambda: strategies.subspaces(d=2, p=3), "d must be >= 3, got 2"),
         (lambda: strategies.subspaces(n=-1), "n must be >= 0, got -1"),
+        (lambda: strategies.image_sets(n=-1), "n must be >= 0, got -1"),
+        (lambda: strategies.tangents(largest=-1), "largest must be >= 0, got -1"),
+        (lambda: strategies.coding_problems(share=-1.0), "share must be >= 0, got -1"),
         (
             lambda: strategies.subspaces(kinds=["equal"]),
             "kind must be 'random', .* got 'equal'",
