@@ -203,8 +203,7 @@ class Search:
         if callable(getattr(K, "parts", None)):
             return K
         n = len(self.y)
-        if isinstance(K, np.ndarray) or not hasattr(K, "shape"):
-            K = core.finite_array(K, name)
+        K = core.finite_array(K, name)
         if K.shape != (n, n):
             raise ValueError(f"{name} must have shape ({n}, {n}), got {K.shape}")
         return Gram(K)
@@ -603,7 +602,9 @@ def _predictions(name, values, rules, code):
     ]
 
     def predict(K_dd, K_xd, y):
-        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, np.asarray(K_dd)[0, 0])
+        K_dd = core.real_array(K_dd, "K_dd")
+        first = K_dd[0, 0] if K_dd.ndim == 2 and K_dd.size else 1
+        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, first)
         classes, index = core.check_labels(y, len(K_dd), "y", "sets")
         # all values at once, because most blocks of a search are small
         codes = code(K_dd, K_xd, norm2).reshape(-1, len(K_dd))

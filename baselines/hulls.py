@@ -173,7 +173,7 @@ def _hull_of(frames, i, rules, kernel):
 
 def _hull_of_kernel(frames, i, rules, kernel):
     """(H, H mu) of set i in feature space, of coefficients of the frames."""
-    K = _inner_products(frames, frames, kernel)
+    K = np.array(_inner_products(frames, frames, kernel))  # a kernel may keep its own
     q = len(K)
     largest = core.max_abs(K)
     means = K.mean(axis=1)
@@ -473,9 +473,12 @@ def convex_distances(rows, columns, rules, kernel):
     distances, gap, n_iter, late = results
     if late.any():
         count = np.count_nonzero(late) // (2 if symmetric else 1)
+        why = f"max_iter = {max_iter}"
+        if n_iter[late > 0].max() < max_iter:
+            why = "points too near to each other to be told apart"
         core.warn(
-            f"{count} convex hull distances did not converge (max_iter = {max_iter}): worst "
-            f"gap {gap[late > 0].max():.2g}"
+            f"{count} convex hull distances did not converge ({why}): worst gap "
+            f"{gap[late > 0].max():.2g}"
         )
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
     gap += np.abs(rounded - distances)

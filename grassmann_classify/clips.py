@@ -175,7 +175,11 @@ def _film(clip, number, recipe):
             if recipe.size is None and source.suffix.lower() in frames.VIDEOS:
                 source = decoded(source, recipe.reading)
             else:
-                few = {"evenly": 2 * each + 1, "key": recipe.key}
+                few = recipe.reading | {
+                    "every": 1,
+                    "evenly": 2 * each + 1,
+                    "size": None,
+                }
                 source = frames.read_frames(source, **few)[1::2]
         parts += middles(source, each)
     film = np.stack(middles(parts, number))

@@ -31,15 +31,16 @@ def copies_of(collection):
 
     Sets are copies if they share half as many different rows as the shorter one has
     rows, or are equal, as the recipe leaves them (centred rows of different sets are not
-    the same); or if the rows are images that are much alike in small; without rows, if
-    their subspaces are equal.
+    the same); or if the rows are images that are much alike in small, which the two sets
+    of a class that has no others may well be; without rows, if their subspaces are equal.
     """
     sets = collection.sets
     clip = collection.clip
     if sets is None:
         pairs = _equal_subspaces(collection.X)
     else:
-        pairs = _near_in_small(sets, collection.frame) | _with_equal_frames(sets)
+        pairs = _near_in_small(sets, collection.frame, collection.label)
+        pairs |= _with_equal_frames(sets)
     return [pairs[i, j] for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
@@ -120,8 +121,10 @@ def _equal_subspaces(X):
     return {(i, j): Copy(i, j, "the same subspace") for i, j in pairs}
 
 
-def _near_in_small(sets, frame):
+def _near_in_small(sets, frame, label):
     """{(i, j): Copy} of sets of images (height, width) that are much alike in small.
+
+    Classes of two, by label (n,) or None, tell not how far their sets lie apart.
 
     What is compared is sum_k s_k u_k u_k^T of a set's singular directions, so that
     faint ones, which an encoder changes, hardly count. Copies are nearer than a third
@@ -144,6 +147,9 @@ def _near_in_small(sets, frame):
     second = apart[:, min(1, apart.shape[1] - 1)]
     usual = np.minimum(apart[:, -1], np.median(second))
     near = NEAR * np.minimum(usual[:, None], usual[around])
+    if label is not None:
+        _, index, sizes = np.unique(label, return_inverse=True, return_counts=True)
+        near[(index[:, None] == index[around]) & (sizes[index] == 2)[:, None]] = 0
     pairs = {}
     for i, k in np.argwhere(apart <= np.maximum(near, ROUNDING)).tolist():
         pair = tuple(sorted([i, int(around[i, k])]))

@@ -80,6 +80,15 @@ def _paths_within(path):
             yield entry
 
 
+def _tables_within(path):
+    """The paths of the tables in a folder, whatever lies beside them."""
+    for entry in sorted(frames.visible(path)) if path.is_dir() else [path]:
+        if entry.is_dir():
+            yield from [] if _is_ours(entry) else _tables_within(entry)
+        elif is_table(entry):
+            yield entry
+
+
 def _example(folder, depth=DEEPEST):
     """A clip in a folder, or in one of its folders down to this depth, or None."""
     content = contents(folder)
@@ -286,7 +295,8 @@ def find_labelled(folder, path):
     how = f"split of {printable(path.name)}"
     cells_of, parts = read_parts(path, header, rows, columns, clips, name_of, how)
     labelled = []
-    for name, cells in cells_of.items():
+    for name in [name for name in clips if name in cells_of]:
+        cells = cells_of[name]
         if not is_unnamed(cells["label"]):
             label = printable(cells["label"], but="")
             group = cells.get("group", "")
@@ -317,12 +327,14 @@ def _usual_names(names):
 # -------------------------------------------------------------------------- new clips
 
 
-def find_new_clips(path, group_by=None):
+def find_new_clips(path, group_by=None, recordings=False):
     """The clips, without labels, in a folder at any depth, or one clip.
 
     group_by: as find_clips has it; a clip that it does not match has no group.
+    recordings: are tables asked for? Then other clips beside them are passed over.
     """
-    paths = [*_paths_within(path)]
+    tables = [*_tables_within(path)] if recordings else []
+    paths = tables or [*_paths_within(path)]
     is_single = paths == [path]
     if is_single and path.is_dir() and not contents(path).images:
         raise ValueError(

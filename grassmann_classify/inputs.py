@@ -120,7 +120,9 @@ def new_clips(path, recipe, settings):
     """
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1], recipe
-    clips = with_bases(find_new_clips(path, settings.group_by), recipe.key)
+    recordings = recipe.columns is not None and recipe.window is not None
+    clips = find_new_clips(path, settings.group_by, recordings)
+    clips = with_bases(clips, recipe.key)
     check_clock(clips, recipe)
     names = settings.label_column, settings.group_column
     if recipe.columns is None and recipe.axes is None:

@@ -55,7 +55,14 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
-    recipe = recipe if fixed else Recipe(directions_of(settings), fewer=True)
+    if not fixed:
+        recipe = Recipe(
+            directions_of(settings),
+            features=(settings.features or ["raw"])[0],
+            center=bool(settings.center),
+            stack=(settings.stack or [1])[0],
+            fewer=True,
+        )
     shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
@@ -68,7 +75,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
             stack=[recipe.stack],
         )
     by = read_by(recipe, settings)
-    with verbose_if(verbose):
+    with verbose_if(verbose or settings.verbose):
         collection = build_all(clips, by, strict=True)
         recipes = recipes_for(recipe, settings, collection)
         bank = inputs_for(collection, recipe, settings, recipes)

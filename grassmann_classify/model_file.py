@@ -13,7 +13,7 @@ from grassmann_classify.bank import Candidate
 from grassmann_classify.clips import Collection
 from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.model import PARAMETERS, Model, Reader, check_model
-from grassmann_classify.settings import Recipe
+from grassmann_classify.settings import RULES, Recipe, check_value
 from grassmann_sc import files, kernels
 
 # The arrays of a file and the kinds of their dtypes.
@@ -91,6 +91,8 @@ def load(path, *, describe=None, kernel=None, name="path"):
     if not Path(path).is_file():
         raise FileNotFoundError(f"{name} must be a file, got {path}")
     own = {"describe": describe, "kernel": kernel}
+    for what, function in own.items():
+        check_value(function, what, RULES[what])
     missing = []
 
     def functions(content):

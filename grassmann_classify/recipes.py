@@ -27,6 +27,8 @@ SHORTER = 4
 def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
+    Names say what differs, that of one candidate alone all that it is.
+
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
     a frame, and raw pixels centred. Other frames, which follow each other: as they are,
@@ -57,9 +59,12 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
             continue
+        stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
         words = [kind if kind == "raw" else kind.upper()] * (len(features) > 1)
         words += ["centred"] * (centred and center != [True])
-        words += [m if m == HALF else f"stack {m}"] * (m != 1 and len(stack) > 1)
+        words += stacked * (len(stack) > 1)
+        if not words:
+            words = [kind.upper()] * (kind != "raw") + ["centred"] * centred + stacked
         half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
         recipes[", ".join(words) or "plain"] = replace(
             plain,

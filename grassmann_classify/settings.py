@@ -69,9 +69,15 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "rate": Rule(float, positive=True, optional=True),
     "clock": Rule("text", optional=True),
     "arma": Rule(int, least=0),
+    "steps": Rule(int, least=1, optional=True),
+    "describe": Rule("function", optional=True),
     "feature_options": Rule(dict),
     "dpi": Rule(int, least=10, most=2400),
 }
+CHECKED_IN_RECIPE = [
+    *("p", "describe", "feature_options", "every", "evenly", "resample", "window"),
+    *("step", "rate", "clock", "steps", "stack", "arma"),
+]
 KINDS = {
     int: (numbers.Integral, "an integer", "integers"),
     float: (numbers.Real, "a number", "numbers"),
@@ -113,7 +119,8 @@ def _checked_value(value, name, rule):
     if rule.kind not in (int, float):
         return value
     if not value >= rule.least:
-        raise ValueError(f"{name} must be at least {rule.least}, got {value}")
+        least = "a number" if math.isinf(rule.least) else f"at least {rule.least}"
+        raise ValueError(f"{name} must be {least}, got {value}")
     if rule.positive and not value > 0:
         raise ValueError(f"{name} must be positive, got {value}")
     if value > rule.most or math.isinf(value):
@@ -215,9 +222,19 @@ class Recipe:
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
 
     def __post_init__(self):
-        for name in "every evenly resample window step rate clock arma".split():
-            value = check_value(getattr(self, name), name, RULES[name])
+        for name in CHECKED_IN_RECIPE:
+            rule = RULES[name]._replace(many=False)
+            value = check_value(getattr(self, name), name, rule)
             object.__setattr__(self, name, value)
+        if self.size is not None:
+            try:
+                height, width = self.size
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"size must be (height, width), got {self.size!r}"
+                ) from None
+            for value in (height, width):
+                check_value(value, "size", Rule(int, least=1))
         if self.p is None:
             object.__setattr__(self, "p", MOST_READ)
             object.__setattr__(self, "fewer", True)

@@ -21,6 +21,7 @@ UNUSUAL = "unusual for it"
 UNNAMED = ("", "nan")  # cells that name no label and no group
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # a line around
 MOST_NAMED = 5  # clips, or sizes, in a message
 BECAUSE = 3  # sets named as what explains another
 
@@ -28,12 +29,12 @@ BECAUSE = 3  # sets named as what explains another
 def printable(text, but="\n"):
     """The text with control characters, but some, and bytes that are no UTF-8 escaped.
 
-    Names of files, and labels, may hold characters that command a terminal or that no
-    picture can show.
+    Names of files, and labels, may hold characters that command a terminal, that turn
+    a line around, or that no picture can show.
     """
     return "".join(
         c.encode("unicode_escape").decode()
-        if unicodedata.category(c) in ("Cc", "Cs") and c not in but
+        if (unicodedata.category(c) in ("Cc", "Cs") or c in TURNING) and c not in but
         else c
         for c in str(text)
     )

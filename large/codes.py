@@ -198,10 +198,13 @@ class StoredBases:
 
     def __getitem__(self, rows):
         start, stop, _ = rows.indices(len(self))
+        some = self.X[start:stop]
+        if hasattr(some, "compute"):  # of Dask, whose masks NumPy would drop
+            some = some.compute()
         try:
-            return core.check_bases(
-                self.X[start:stop], self.name, first=start, weighted=True
-            ).astype(self.dtype, copy=False)
+            return core.check_bases(some, self.name, first=start, weighted=True).astype(
+                self.dtype, copy=False
+            )
         except ValueError as error:
             raise ValueError(
                 f"{error} (in the block of rows {start}..{stop - 1})"

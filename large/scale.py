@@ -644,7 +644,7 @@ def _read_hdf5(path, name, start, stop):
 def _bases(block, where, d=None, name="X"):
     """A block of X as bases (n, d, p) of R^d; an error names the block and its rows."""
     number, first = where
-    block = np.asarray(block() if callable(block) else block)
+    block = np.asanyarray(block() if callable(block) else block)  # masks are refused
     try:
         X = core.check_bases(block, name, first=first or 0, weighted=True)
         if d not in (None, X.shape[1]):
@@ -663,7 +663,7 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
     One worker a core, or n_workers. Its close(), or the end of a with block, ends them.
 
-    ImportError without Dask.
+    ImportError without Dask, ValueError for fewer workers than one.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.large import scale
@@ -671,6 +671,8 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
     >>> with scale.local_client(2) as client:  # doctest: +SKIP
     ...     codes = scale.code(X, X[:4], 0.2, client=client)
     """
+    if n_workers is not None:
+        n_workers = core.check_integer(n_workers, "n_workers", 1)
     dask = _dask()
     import distributed
 

@@ -425,6 +425,21 @@ def test_hulls_that_meet_do_so_by_inner_products_alone_too():
     assert affine(apart, share=1.0, kernel=kernel)[~np.eye(20, dtype=bool)].min() > 0.1
 
 
+def test_what_a_kernel_remembers_stays_as_it_was():
+    kept = {}
+
+    def kernel(A, B):
+        key = A.tobytes(), B.tobytes()
+        if key not in kept:
+            kept[key] = kernels.rbf(0.2)(A, B)
+            kept[key].flags.writeable = False
+        return kept[key]
+
+    expected = affine(SETS, share=0.9, kernel=kernels.rbf(0.2))
+    for _ in range(2):
+        assert error(affine(SETS, share=0.9, kernel=kernel), expected) <= LOOSE
+
+
 def test_too_few_steps_are_told():
     with pytest.warns(
         UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"

@@ -954,6 +954,11 @@ def test_the_picture_of_a_clip_is_its_middle_frame(tmp_path):
     names = [clip.name for clip in clips]
     films = films_of(names, np.arange(3), clips, Recipe(), number=1)
     assert [film.max() for film in films] == [120, 120, 120]
+    np.save(tmp_path / "turned.npy", frames.transpose(1, 2, 0))
+    turned = [Clip("turned", "a", None, [tmp_path / "turned.npy"])]
+    recipe = Recipe(axes="height,width,time")
+    (film,) = films_of(["turned"], [0], turned, recipe, number=1)
+    assert film.shape == (1, 2, 2) and film.max() == 120
 
 
 def tables(folder, *names):

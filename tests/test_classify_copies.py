@@ -82,6 +82,15 @@ def test_most_clips_may_have_a_second_encoding():
     assert not copies(noisy, None, (64, 64))
 
 
+def test_two_clips_of_a_class_may_be_much_alike():
+    """Nothing tells how far others of the class would be."""
+    noisy, clean = films()
+    sets = [*noisy, *clean]
+    for label, n in ((range(12), 0), (np.arange(12) // 2, 12)):
+        found = Collection(None, sets, None, [*label] * 2, None, (64, 64), range(24))
+        assert len(copies_of(found)) == n
+
+
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
     sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
     assert [pair.why for pair in copies(sets)] == 3 * ["3 of 3 frames are the same"]

@@ -1,6 +1,7 @@
 """Subspaces that are given, in place of frames: compared, learned, and answered."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -329,11 +330,36 @@ def test_what_is_no_set_of_frames_is_named():
         ({"window": 3, "step": 0}, "step must be at least 1, got 0"),
         ({"every": -1}, "every must be at least 1, got -1"),
         ({"rate": 0}, "rate must be positive, got 0"),
+        ({"steps": -1}, "steps must be at least 1, got -1"),
+        ({"stack": 0}, "stack must be at least 1, got 0"),
+        ({"size": (8, 0)}, "size must be at least 1, got 0"),
+        ({"size": 8}, r"size must be \(height, width\), got 8"),
     ],
 )
 def test_a_recipe_is_checked_when_it_is_made(options, words):
     with pytest.raises(ValueError, match=words):
         Recipe(2, **options)
+
+
+@pytest.mark.parametrize(
+    "features, stack, d", [("hog", 1, 324), ("hog", 2, 648), ("raw", 2, 2048)]
+)
+def test_settings_that_leave_no_recipe_to_choose_are_that_recipe(features, stack, d):
+    rng = np.random.default_rng(0)
+    sets = [rng.random((6, 32, 32)) + k % 2 * np.eye(32) for k in range(8)]
+    usual = Settings(methods=["gsc"], kernels=False, p=[2], center=True, stack=[stack])
+    settings = replace(usual, features=[features])
+    model = fit(sets, [k % 2 for k in range(8)], settings=settings)
+    assert model.d == d and predict(model, sets[:2]).labels.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="kind must be one of raw, .* got 'nope'"):
+        fit(sets, [0, 1] * 4, settings=replace(usual, features=["nope"]))
+
+
+def test_progress_is_shown_where_the_settings_say_so(capsys):
+    X, index = frames_of_three_classes()
+    settings = Settings(methods=["nearest"], kernels=False, p=[2], verbose=True)
+    fit(X, index, settings=settings)
+    assert "candidates ranked" in capsys.readouterr().err
 
 
 def test_labels_of_bytes_that_are_no_text_stay_apart(here):

@@ -122,6 +122,7 @@ def test_a_command_is_asked_by_the_rules_of_settings(tmp_path, capsys):
         (["--splits", "1"], "--splits must be a file, got 1"),
         (["--train", "inf"], "--train must be finite, got inf"),
         (["--train", "nan"], "--train must be at least 0, got nan"),
+        (["--C", "nan"], "--C must be a number, got nan"),
     ):
         with pytest.raises(SystemExit):
             parse(["compare", str(tmp_path), *arguments])

@@ -64,7 +64,9 @@ def of_images(centred):
         ((5,), 4, {}, ["plain", "centred"]),
         ((16, 40), 7, {}, of_images(None)),
         ((16, 40), 7, {"center": [True]}, of_images([True])),
-        ((16, 40), 7, {"features": ["hog"]}, ["plain"]),
+        ((16, 40), 7, {"features": ["hog"]}, ["HOG"]),
+        ((5,), 30, {"center": [True], "stack": [4]}, ["centred, stack 4"]),
+        ((5,), 30, {"center": [False], "stack": [1]}, ["plain"]),
         ((5,), 30, {"center": [False], "stack": [2, 8]}, ["stack 2", "stack 8"]),
     ],
 )

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import (
@@ -382,6 +383,22 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
     write_table(here / "new.csv", [["", 1, 2], [1, "", 2]])
     with pytest.raises(SystemExit, match="new.csv: a number is missing in each row"):
         main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
+
+
+def test_what_lies_beside_recordings_costs_none_of_them(here, capsys):
+    """As a picture that was drawn of them."""
+    for name in ("days", "new"):
+        write_day(here / name / "day.csv")
+        (here / name / "plots").mkdir()
+        for path in (here / name / "plot.png", here / name / "plots" / "plot.png"):
+            Image.fromarray(np.zeros((8, 8), np.uint8)).save(path)
+        np.save(here / name / "other.npy", np.zeros((9, 3)))
+    learning = ["predict", "new", "--data", "days", "--save", "m.npz"]
+    main([*learning, *RECORDING, *QUICK])
+    main(["predict", "new", "--model", "m.npz", "--no-pictures"])
+    for out in ("out", "out-2"):
+        answers = (here / out / "predictions.csv").read_text()
+        assert answers.count("day.csv@") > 20 and "png" not in answers
 
 
 def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):

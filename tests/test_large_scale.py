@@ -434,6 +434,24 @@ def test_bad_blocks_are_named(client):
         scale.code(odd, D, 0.3, client=client).compute()
 
 
+def test_what_dask_masks_is_refused(client, tmp_path):
+    masked = np.ma.masked_array(X.copy())
+    masked[123, 2, 1] = np.ma.masked
+    chunks = da.from_array(masked, chunks=(100, 9, 2))
+    with pytest.raises(
+        ValueError, match="no masked entries, got 1 of them.*in block 1"
+    ):
+        scale.code(chunks, D, 0.3, client=client).compute()
+    with pytest.raises(ValueError, match="no masked entries, got 1 of them"):
+        write_codes(tmp_path / "codes.npy", chunks, D, 0.3)
+
+
+@pytest.mark.parametrize("n_workers", [0, -1])
+def test_a_client_without_workers_is_refused(n_workers):
+    with pytest.raises(ValueError, match=f"n_workers must be >= 1, got {n_workers}"):
+        scale.local_client(n_workers)
+
+
 def test_a_checkpoint_that_no_file_can_be_is_refused_before_a_client_is_asked(tmp_path):
     for path, why in [
         (tmp_path, "which is a folder"),

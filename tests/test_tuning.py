@@ -595,6 +595,10 @@ def nothing(K_dd, K_xd, y):
             "y must have length 3, one for each of the sets, got 2",
         ),
         (
+            lambda: tuning.sparse_predictions([0.1])(np.eye(0), np.eye(0), []),
+            "K_dd must be a square matrix",
+        ),
+        (
             lambda: tuning.check_splits([([0], [1])], 2, [("a", 1), ("a", 1)]),
             r"must keep groups together, both hold sets of group \('a', 1\)",
         ),
