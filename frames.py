@@ -241,7 +241,7 @@ def read_shape(
     return n_frames, *shape
 
 
-def contents(folder):
+def contents(folder, passed_over=lambda path: False):
     """What a folder holds, as Contents: the one rule of what is a clip.
 
     A video, an array, and an image file of several frames are clips. Tables are clips
@@ -249,12 +249,13 @@ def contents(folder):
     files of one frame are not: all of a folder together are the frames of one clip.
     Their headers tell them apart; a .gif or .tif without a legible one is taken for what
     the others in the folder are. A folder that holds images beside clips is no clip.
-    Hidden files are passed over, and links to where the folder lies.
+    Hidden files, links that lead back, and what passed_over(path) is true of do not
+    count.
     """
     clips = Contents([], [], [])
     doubtful = []
     tables = []
-    for path in visible(folder):
+    for path in itertools.filterfalse(passed_over, visible(folder)):
         suffix = path.suffix.lower()
         if path.is_dir():
             clips.folders.append(path)
@@ -283,14 +284,16 @@ def contents(folder):
 def visible(folder):
     """The content of a folder, sorted by name.
 
-    Hidden files are left out, and links to a folder that the path leads through.
+    Hidden files are left out, and so are links to a folder that the path leads through.
     """
     folder = Path(folder)
+    here = Path(os.path.abspath(folder))  # we did not come through parents of ".."
+    # resolve fails for a link to itself
+    through = [Path(os.path.realpath(way)) for way in (folder, here, *here.parents)]
 
     def leads_back(path):
-        target = os.path.realpath(path)  # resolve fails for a link to itself
-        through = [os.path.realpath(way) for way in (folder, *folder.parents)]
-        return any(Path(way).is_relative_to(target) for way in through)
+        target = os.path.realpath(path)
+        return any(way.is_relative_to(target) for way in through)
 
     return sorted(
         path
@@ -791,9 +794,9 @@ def read_table(path, columns=None, texts=(), gaps=False):
 
     Columns are separated by tabs if its first line has one, else by ; if it has one,
     else by commas; where they are not separated by commas, 1,5 is a number. The first
-    line names the columns if none of its cells is a number, if a text in it stands above
-    numbers alone, or if its cells are 0, 1, 2, ..., as pandas writes them; 0, 1 above
-    0 and 1 alone is a row.
+    line names the columns if none of its cells is a number, if these are whole and one of
+    its names stands above numbers alone, or if its cells are 0, 1, 2, ..., as pandas
+    writes them. The two cells 0, 1 above nothing but 0 and 1 are a row.
 
     columns, texts: by name or number from 1, or as "2-5"; columns None: all whose first
         entry is a number, but texts, clocks, as "time" or "timestamp (ms)", and those
@@ -885,14 +888,18 @@ def _names_of(rows, number):
         [cell.strip() for row in rows[1:] for cell in row[j : j + 1] if cell.strip()]
         for j in range(len(names))
     ]
-    text_above_numbers = any(
-        name and number(name) is None and cells and None not in map(number, cells)
+    whole = all(map(str.isdecimal, [x for x in filled if number(x) is not None]))
+    name_above_numbers = whole and any(
+        name[:1].isalpha()
+        and number(name) is None
+        and None not in (entries := [*map(number, cells)])
+        and any(entry == entry for entry in entries)
         for name, cells in zip(names, below)
     )
     counted = len(filled) > 1 and filled == [*map(str, range(len(filled)))]
     if len(names) == 2 and {*itertools.chain(*below)} <= {"0", "1"}:
         counted = False  # as likely a row
-    if counted or text_above_numbers or None in values and not numbers:
+    if counted or name_above_numbers or None in values and not numbers:
         return names, True
     return [str(j + 1) for j in range(len(names))], False
 
@@ -938,9 +945,9 @@ def _places_of(path, columns, names):
                 f"{path}: must have one column {column}, got the columns "
                 f"{', '.join(names)}"
             )
-    if len({*places}) < len(places):
+    if len({*places}) < len({*map(str, columns)}):  # one by its name and its number
         raise ValueError(
-            f"{path}: columns must be each another one, got "
+            f"{path}: columns must differ from each other, got "
             f"{', '.join(map(str, columns))} of {', '.join(names)}"
         )
     return places
@@ -1239,14 +1246,16 @@ def _aligned(body, height, width):
     rows = np.flatnonzero(body.any(axis=1))
     columns = np.flatnonzero(body.any(axis=0))
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
-    centre = None
     reach = 8 * width * body.shape[0] / height
-    if body.shape[1] > 2 * reach + 1:  # a line: scaled as a whole, it would fill memory
+    middle = None
+    if body.shape[1] > 2 * reach + 1:
+        # a line of noise: scaled as a whole, it would fill memory
         middle = np.average(np.arange(body.shape[1]) + 0.5, weights=body.sum(axis=0))
         first = max(0, int(middle - reach))
         body = body[:, first : int(middle + reach) + 1]
-        centre = (middle - first) * height / body.shape[0]
+        middle -= first
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
+    scale = scaled_width / body.shape[1]
     if body.shape != (height, scaled_width):
         transform = shared.import_extra(
             "skimage.transform", "resize needs scikit-image", "scikit-image"
@@ -1254,8 +1263,10 @@ def _aligned(body, height, width):
         body = transform.resize(
             body, (height, scaled_width), order=1, anti_aliasing=True
         )
-    if centre is None:
+    if middle is None:
         centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
+    else:
+        centre = middle * scale
     # column of the result where the body begins
     left = int(np.floor(width / 2 - centre + 0.5))
     return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]

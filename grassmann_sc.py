@@ -992,7 +992,7 @@ class SparseCoding(
     """
 
     rule = "residual"  # of class_scores, for its codes
-    quiet = False  # may codes be far from the best without a warning?
+    quiet = False  # True leaves out the warning of codes far from the best
 
     def __call__(self, K_dd, K_xd, norm2):
         n = len(K_xd)
@@ -1050,7 +1050,7 @@ class SparseCoding(
         # k = 0 has the code 0 at every lambda
         scale = lam_max(k) if self.lam_scale else np.ones(len(k))
         half = np.where(scale > 0, scale, 1)[:, None] * (path / 2)
-        half = np.maximum(half, SMALLEST * (path > 0))  # a lambda > 0 is none of 0
+        half = np.maximum(half, SMALLEST * (path > 0))  # a lambda > 0 stays > 0
         y = np.zeros((len(path), *k.shape))
         if start is not None:
             y[order[0]] = _checked_start(
@@ -1814,11 +1814,11 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
         )
     scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
     absent = scores == -np.inf
-    with np.errstate(over="ignore"):
-        scores = scores.astype(K_dd.dtype, copy=False)
+    with np.errstate(over="ignore"):  # one far behind is the least number, not absent
+        far = np.maximum(scores, -np.finfo(K_dd.dtype).max)
+        scores = np.where(absent, scores, far).astype(K_dd.dtype, copy=False)
     best = scores.max(axis=1, keepdims=True)
     _check_no_overflow(best, "scores")
-    _check_no_overflow(scores[~absent], "scores")
     below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
     return np.where(absent, below, scores)
 
@@ -2004,8 +2004,8 @@ def warn_zero_codes(peaks, n):
 
 # squared chordal distance below which it is computed without cancellation
 NEAR_SQUARED = 0.1
-LANCZOS = 2000  # directions, from which on the leading ones are found by his method
-RESTARTS = 100  # of it at most: with weights > 0 it ends after a few
+LANCZOS = 2000  # directions; of more his method finds the leading ones
+RESTARTS = 100  # of his method at most; with weights > 0 it ended within 50
 
 
 def chordal_squares(X, Z, K):
@@ -2066,9 +2066,10 @@ def _leading_of_dense(S, p, size=0.0):
 
 
 def _leading_by_lanczos(Z, w, p, size):
-    """The same for S = Z diag(w) Z^T, without forming it; None where that is too slow.
+    """The same for S = Z diag(w) Z^T, without forming it.
 
-    As for negative weights that leave fewer than p eigenvalues above 0.
+    None if that takes too long, as where negative weights leave fewer than p
+    eigenvalues above 0.
     """
     # rarely needed, slow to import
     from scipy.sparse.linalg import ArpackNoConvergence, aslinearoperator, eigsh

@@ -302,7 +302,7 @@ def median_gamma(sets: shared.Sets) -> float:
     frames = np.concatenate([sets.rows(i, i + 1) for i in few])
     square = _squared_distances(frames)
     median = float(np.median(square)) if len(square) else 0.0
-    if not median > np.finfo(float).tiny:
+    if not median > 1e-200:  # multiples of its inverse are tried
         raise ValueError(
             "sets must hold frames that differ: the median squared distance of "
             f"{len(frames)} of them is {median}"

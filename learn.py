@@ -26,7 +26,7 @@ from grassmann_sc import shared
 __all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
-FAR = 5000  # added to exponents of 2: all of doubles are positive then
+FAR = 5000  # added to exponents of 2, it makes those of all doubles positive
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
 # compiled code reads the constants of its own file alone
 ONE_THREAD = shared.ONE_THREAD
@@ -637,7 +637,7 @@ def update_atoms(
     for it. An atom that no sample uses (S_r = 0) stays as it is.
 
     ValueError for X or D that are neither bases nor weighted subspaces, shapes that do
-    not fit, or squares of codes beyond their type.
+    not fit, or codes whose sums are beyond float64.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn
@@ -699,9 +699,9 @@ def _update(samples, rows, codes, weights):
     shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
         raise ValueError(
-            "codes must have squares within their type, got an overflow in Y^T Y"
+            "codes must have sums within float64, got an overflow in Y^T Y"
         )
-    # in units in which large codes of others suit the samples' type, too
+    # in units in which large codes of other atoms are within the samples' type, too
     units = np.maximum(np.frexp(np.abs(shared).max(axis=1))[1], 0)
     shared = np.ldexp(shared, -units[:, None])
     used.data = np.ldexp(used.data, -np.repeat(units, counts))

@@ -757,8 +757,8 @@ def _legend(ax, handles, names, columns):
 def _cut(text, width):
     """The text, without its middle if it is wider than so many font sizes.
 
-    Dollars are escaped: a name is no formula. Matplotlib hides names that begin with _,
-    and draws no bytes that are no UTF-8.
+    Dollars are escaped: a name is no formula. Names that begin with _, which Matplotlib
+    hides, get a space first; bytes that are no UTF-8, which it cannot draw, become ?.
     """
     text = str(text).encode("utf-8", "replace").decode()
     text = f" {text}" if text.startswith("_") else text

@@ -79,8 +79,8 @@ def projected_codes(
     the code, of equals the first. So the cost is at most that of each start, but it may
     be that of a local minimum, above all where atoms are random and spread. Every
     query goes through the same operations whatever the others are: its code is the same
-    alone and in any batch, but for the rounding of a start with lam = 0. Then there may
-    be no minimum either, only codes that grow for ever.
+    alone and in any batch, but for the rounding of a start where lam = 0. With lam = 0
+    there may also be no minimum, only codes that grow for ever.
 
     The gap s_q - s_{q+1}, over the largest |s|, never falls below LEAST_GAP = 1e-3; a
     start of a smaller gap, or of a sum <= 0, is left out (with positive, negative

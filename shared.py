@@ -268,10 +268,10 @@ def progress_line(wanted, total, what, initial=0):
     seconds. Nothing is told if it is not wanted. total: of the steps, or None; what: is
     done in them.
     """
-    if not core.check_flag(wanted, "progress"):
+    if not core.check_flag(wanted, "progress") or sys.stderr is None:
         yield lambda steps, cost=None: None
         return
-    terminal = sys.stderr is not None and sys.stderr.isatty()
+    terminal = sys.stderr.isatty()
     every = 0.1 if terminal else 10
     start = time.monotonic()
     due = start + max(every, 0.5)  # when the next line may be written

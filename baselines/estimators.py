@@ -231,7 +231,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         """Coordinates (n, m), features for any classifier."""
         return self._coordinates(X)
 
-    def _coordinates(self, X):  # those of transform may be made a table
+    def _coordinates(self, X):  # set_output may make a table of what transform gives
         X = self.check_input(X)
         K = X if self.is_precomputed() else self._gram(X, self.subspaces_)
         return K @ self.coefficients_

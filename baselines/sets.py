@@ -233,8 +233,8 @@ def image_bases(X, T):
     """Give orthonormal bases (n, m, min(p, m)) of the images T^T X_i, and B that gives them.
 
     X (n, d, p) and T (d, m) are checked and of one type; T^T X_i B_i = bases_i with B_i
-    (p, min(p, m)). What T^T maps to zero, to the rounding of eigenvectors, leaves columns
-    of zeros: a right angle with everything.
+    (p, min(p, m)). What T^T maps to zero, up to the rounding of eigenvectors, becomes
+    columns of zeros, which are at a right angle to everything.
     """
     n, d, p = X.shape
     images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
@@ -242,8 +242,7 @@ def image_bases(X, T):
     Q, R = np.linalg.qr(images)
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()
-    least = 100 * math.sqrt(d) * np.finfo(X.dtype).eps * scale
-    kept = (s > least)[:, None, :]  # (n, 1, min(p, m))
+    kept = (s > 200 * np.finfo(X.dtype).eps * scale)[:, None, :]  # (n, 1, min(p, m))
     B = Vt.swapaxes(1, 2) * kept / np.where(kept, s[:, None, :], 1)
     return np.matmul(Q, U) * kept, B.astype(X.dtype, copy=False)
 
@@ -498,7 +497,9 @@ def each_gda(K, labels, regs):
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
         rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
-        rounding = max(rounding, 100 * len(M.T) * np.finfo(K.dtype).eps * values[-1])
+        # of eigh and the solution
+        eps = np.finfo(values.dtype).eps
+        rounding = max(rounding, 100 * len(M.T) * eps * values[-1])
         kept = np.flatnonzero(values > rounding)[::-1][: len(classes) - 1]
         if len(kept) == 0:
             raise ValueError(

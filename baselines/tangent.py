@@ -213,7 +213,7 @@ def intrinsic_codes(
 
 
 def intrinsic_coding(X, D, lam, tol=1e-9, max_iter=10000):
-    """SparseCodes, which are late (n,), and the number of queries at a right angle."""
+    """SparseCodes, whether each is late (n,), and how many queries have a right angle."""
     n, d, p = X.shape
     N = len(D)
     # columns as rows (p, N, d)
@@ -558,7 +558,9 @@ def intrinsic_dictionary(
     samples = X.astype(np.float64)
 
     def code(atoms, before):
-        codes = intrinsic_coding(samples, atoms, lam)[0].codes  # a worse is not taken
+        codes = intrinsic_coding(samples, atoms, lam)[
+            0
+        ].codes  # a worse one is not taken
         V = _combinations(samples, atoms, codes)
         return _intrinsic_losses(V, codes, lam), codes, V
 

@@ -44,11 +44,13 @@ def run():
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     for number, name in enumerate(["stdout", "stderr"], start=1):
-        if getattr(sys, name) is None:  # closed; our processes need one, too
+        if getattr(sys, name) is None:  # closed; processes that we start need it, too
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
             os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, "w", closefd=False))
-    sys.stdout.reconfigure(errors="backslashreplace")  # of names that it cannot encode
+            stream = os.fdopen(number, "w", errors="backslashreplace", closefd=False)
+            setattr(sys, name, stream)
+    # names may have signs that it cannot encode
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main()
     except KeyboardInterrupt:

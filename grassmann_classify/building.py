@@ -42,7 +42,10 @@ Built = namedtuple("Built", "spectra rows frame spans lost", defaults=[None, {}]
 
 
 def _results_of(job, clips, what, advised):
-    """{name: job(clip), or the Failure in which it ends, maybe with ADVICE}, by threads."""
+    """{name: job(clip), or the Failure in which it ends}, by threads.
+
+    advised: do Failures have ADVICE?
+    """
 
     def result_of(clip):
         try:
@@ -88,7 +91,7 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    advised = shape is None  # a model has its recipe
+    advised = shape is None  # no option changes the recipe of a model
     job = functools.partial(_header_of, recipe=recipe)
     headers = _results_of(job, clips, "headers read", advised)
     if not recipe.is_raw:

@@ -100,7 +100,7 @@ def videos_of(collection, n_blocks=1):
 def cache_folder():
     """The user's folder of decoded clips; it may be lost at any time.
 
-    For a user without a home, as in a container, one that cannot be made.
+    A user without a home, as in a container, gets a path that cannot be made.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(os.devnull if home[0] == "~" else home) / "grassmann-classify"

@@ -100,7 +100,7 @@ def compare(recipe, settings, paths, out):
         raise KeyboardInterrupt
     try:
         _print(run, done)
-    finally:  # who reads it may end before
+    finally:  # the reader of stdout may have left
         if failure is None:
             leave(run, done, paths.pictures)
     if failure:

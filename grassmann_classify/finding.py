@@ -9,10 +9,11 @@ of results, and models, are passed over.
 
 import os
 import re
-import zipfile
 from collections import Counter
 from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
+
+import numpy as np
 
 from grassmann_classify.clips import Clip
 from grassmann_classify.splits import meaning_one_of, read_parts, read_rows
@@ -38,22 +39,23 @@ DEEPEST = 4  # levels of folders in which a hint looks for an example
 def contents(folder):
     """frames.contents without results and models; NOTHING if it cannot be opened."""
     try:
-        content = frames.contents(folder)
+        content = frames.contents(folder, _is_model)
     except OSError:
         return NOTHING
-    clips = [path for path in content.clips if not _is_model(path)]
     folders = [path for path in content.folders if not _is_ours(path)]
-    return content._replace(clips=clips, folders=folders)
+    return content._replace(folders=folders)
 
 
 def _is_model(path):
-    """Is this a file that a model was kept in?"""
+    """Does this file hold a model that was kept?"""
     if path.suffix.lower() != ".npz":
         return False
     try:
-        with zipfile.ZipFile(path) as archive:
-            return {"format.npy", "model.npy"} <= {*archive.namelist()}
-    except Exception:  # what zipfile raises: a clip that will fail
+        with np.load(path, allow_pickle=False) as arrays:
+            return {"model", "format"} <= {*arrays.files} and arrays[
+                "format"
+            ] == "model"
+    except Exception:  # whatever NumPy raises: a clip that will fail
         return False
 
 
@@ -345,7 +347,8 @@ def find_new_clips(path, group_by=None, recordings=False):
     clips = []
     for inner in paths:
         name = inner.relative_to(above).as_posix()
-        name = printable(inner.resolve().name if name == "." else name, but="")
+        name = inner.resolve().name if is_single and name in (".", "..") else name
+        name = printable(name, but="")
         is_grouped = re.search(group_by or "", inner.name)
         group = group_of(inner, None, group_by) if is_grouped else None
         clips.append(Clip(name, None, group, [inner]))
@@ -355,7 +358,7 @@ def find_new_clips(path, group_by=None, recordings=False):
 def _without_tables(clips):
     """The clips; without tables if there are others, which the tables tell something of.
 
-    ValueError if two have one name, such as a line feed and its escape make.
+    ValueError if two have one name, as where one has a line feed and another its escape.
     """
     sources = {}
     for clip in clips:

@@ -601,7 +601,7 @@ def _joined(tasks, sizes, shape, dtype):
 
 
 def _is_of_a_file(X):
-    """Has the file that a memmap is of the same numbers, and a name?"""
+    """Does a file with a name hold the numbers of this memmap?"""
     return X.mode != "c" and X.filename is not None
 
 

@@ -557,7 +557,7 @@ class _Statistics:
         self.worst = None
 
     def __setstate__(self, state):
-        """Sums change in place: those that joblib maps, read-only, are copied."""
+        """Sums change in place, so read-only arrays, as joblib maps them, are copied."""
         for name, value in state.items():
             is_array = isinstance(value, np.ndarray)
             setattr(self, name, np.require(value, None, "W") if is_array else value)

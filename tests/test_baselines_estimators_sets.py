@@ -904,6 +904,17 @@ def test_labels_need_no_coordinates_of_a_table(monkeypatch):
     assert np.array_equal(fitted.predict(X), expected)
 
 
+def test_float32_keeps_the_coordinates_of_near_pairs_of_classes():
+    rng = np.random.default_rng(0)
+    far = np.repeat(core.random_subspaces(10, 100, 2, rng=rng), 2, axis=0)
+    centres = core.orthonormalize(far + 0.003 * rng.standard_normal(far.shape))
+    many = np.repeat(centres, 4, axis=0)
+    many = core.orthonormalize(many + 0.01 * rng.standard_normal(many.shape))
+    for dtype in (np.float64, np.float32):
+        fitted = GDA(rule="mean", reg=1e-5).fit(many.astype(dtype), np.arange(80) // 4)
+        assert fitted.coefficients_.shape[1] == 19
+
+
 def test_coordinates_that_rounding_alone_makes_are_left_out():
     """Copies under two labels leave the means of two classes alone apart."""
     few = X[[0, 0, 2, 3, 3, 5, 6, 7, 8]]

@@ -6,7 +6,6 @@ import errno
 import io
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -270,6 +269,7 @@ def test_a_model_is_saved_where_nothing_is(asked, name, work):
 
 def test_a_disk_that_is_full_names_the_model(work):
     """No file grows beyond a limit."""
+    resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
@@ -279,6 +279,7 @@ def test_a_disk_that_is_full_names_the_model(work):
     assert said == f"{PROG}: new.npz cannot be written: {os.strerror(errno.EFBIG)}"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 def test_a_closed_stream_and_one_that_cannot_hold_a_sign_end_no_run(work):
     """sh closes stderr, which joblib and Python's processes take to be there."""
     asked = f"-m grassmann_classify compare data {LEARN} --jobs 2 --out new"

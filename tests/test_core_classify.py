@@ -496,12 +496,12 @@ def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_thei
         gs.classify(X, D, np.arange(9), lam=lam)
 
 
-def test_a_class_whose_score_overflows_is_not_absent():
-    K = np.eye(2, dtype=np.float32)
-    k = np.array([[0.5, 0.1]], np.float32)
-    codes = np.array([[1e-3, 1e20]], np.float32)
-    with pytest.raises(ValueError, match="codes must give scores within float32"):
-        gs.class_scores(codes, K, k, ["a", "b"], norm2=1)
+def test_a_class_far_behind_in_float32_is_behind_those_without_an_atom():
+    codes = np.array([[1e-3, 1e20, 0]], np.float32)
+    k = np.array([[0.5, 0.1, 0.1]], np.float32)
+    K = np.eye(3, dtype=np.float32)
+    scores, _ = gs.class_scores(codes, K, k, ["a", "b", "c"], norm2=1)
+    assert scores[0, 0] > scores[0, 2] > scores[0, 1] == -np.finfo(np.float32).max
 
 
 def test_a_code_that_overflows_is_an_error_not_nan():

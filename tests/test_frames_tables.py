@@ -30,6 +30,10 @@ def written(path, text, encoding="utf-8"):
         ("0,1\n1,1\n0,0\n", ["1", "2"], [[0, 1], [1, 1], [0, 0]]),  # two switches
         ("step,0,1\n1,7,8\n\n2,9,9\n", *(["step", "0", "1"], [[1, 7, 8], [2, 9, 9]])),
         ("walk,0,1\nsit,7,8\n", ["2", "3"], [[0, 1], [7, 8]]),  # no header
+        # cells of a row that miss a number, or tell of an event
+        ("0.5,1.5,#N/A\n1.5,2.5,0.1\n", ["1", "2"], [[0.5, 1.5], [1.5, 2.5]]),
+        ("0.1,0.2,wave\n0.3,0.4,NA\n", ["1", "2"], [[0.1, 0.2], [0.3, 0.4]]),
+        ("1,2,wave\n3,4,\n", ["1", "2"], [[1, 2], [3, 4]]),
         ("stamp,ax,what\n09:00,1,sit\n", ["ax"], [[1]]),
         ("walk,1,2\nwalk,3,4\n", ["2", "3"], [[1, 2], [3, 4]]),  # no header
         ("Na,K,Cl\n1,2,3\n", ["Na", "K", "Cl"], [[1, 2, 3]]),
@@ -61,8 +65,9 @@ def test_columns_are_chosen_by_names_and_numbers(tmp_path, columns, numbers):
 def test_no_column_is_chosen_twice_by_its_name_and_a_number(tmp_path):
     """As where a table has names, and those that were read before it had none."""
     path = written(tmp_path / "walk.csv", "0,1\n7,8\n")
-    with pytest.raises(ValueError, match="walk.csv: columns must be each another one"):
+    with pytest.raises(ValueError, match="walk.csv: columns must differ from each"):
         frames.read_table(path, columns=["1", "2"])
+    assert frames.read_table(path, columns=["1", "1"]).numbers.tolist() == [[8, 8]]
 
 
 def test_frames_of_a_table_are_picked_as_others_are(tmp_path):

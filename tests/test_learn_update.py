@@ -134,7 +134,7 @@ def test_codes_of_any_size_move_atoms_as_their_limits_do(X, dtype):
     """Small codes leave the samples alone in S_r, large ones the other atoms."""
     X = X.astype(dtype)
     codes = np.random.default_rng(0).standard_normal((len(X), 3))
-    most = 100 if dtype == np.float32 else 500
+    most = 100 if dtype == np.float32 else 900
     small, smaller, large, larger = (
         hat(learn.update_atoms(X, X[:3], codes * 2.0**k))
         for k in (-most, 20 - most, most - 20, most)
