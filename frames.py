@@ -888,7 +888,11 @@ def _names_of(rows, number):
         [cell.strip() for row in rows[1:] for cell in row[j : j + 1] if cell.strip()]
         for j in range(len(names))
     ]
-    whole = all(map(str.isdecimal, [x for x in filled if number(x) is not None]))
+    whole = all(
+        name.isdecimal()
+        for name, value in zip(filled, values)
+        if value is not None and value == value
+    )
     name_above_numbers = whole and any(
         name[:1].isalpha()
         and number(name) is None
@@ -1247,15 +1251,14 @@ def _aligned(body, height, width):
     columns = np.flatnonzero(body.any(axis=0))
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
     reach = 8 * width * body.shape[0] / height
-    middle = None
+    centre = None
     if body.shape[1] > 2 * reach + 1:
         # a line of noise: scaled as a whole, it would fill memory
         middle = np.average(np.arange(body.shape[1]) + 0.5, weights=body.sum(axis=0))
         first = max(0, int(middle - reach))
         body = body[:, first : int(middle + reach) + 1]
-        middle -= first
+        centre = (middle - first) / body.shape[1]  # as a share of what is scaled
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
-    scale = scaled_width / body.shape[1]
     if body.shape != (height, scaled_width):
         transform = shared.import_extra(
             "skimage.transform", "resize needs scikit-image", "scikit-image"
@@ -1263,10 +1266,10 @@ def _aligned(body, height, width):
         body = transform.resize(
             body, (height, scaled_width), order=1, anti_aliasing=True
         )
-    if middle is None:
+    if centre is None:
         centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     else:
-        centre = middle * scale
+        centre *= scaled_width
     # column of the result where the body begins
     left = int(np.floor(width / 2 - centre + 0.5))
     return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]

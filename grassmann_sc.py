@@ -1814,13 +1814,13 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
         )
     scores = _scores_in_code(codes, K_dd, K_xd, index, n_classes, rule)
     absent = scores == -np.inf
-    with np.errstate(over="ignore"):  # one far behind is the least number, not absent
-        far = np.maximum(scores, -np.finfo(K_dd.dtype).max)
-        scores = np.where(absent, scores, far).astype(K_dd.dtype, copy=False)
+    with np.errstate(over="ignore"):
+        scores = scores.astype(K_dd.dtype, copy=False)
     best = scores.max(axis=1, keepdims=True)
     _check_no_overflow(best, "scores")
     below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
-    return np.where(absent, below, scores)
+    # a class far behind has the least number, and is not absent
+    return np.where(absent, below, np.maximum(scores, np.finfo(scores.dtype).min))
 
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index):

@@ -206,10 +206,10 @@ def intrinsic_codes(
     lam = core.check_number(lam, "lam", least=0)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
-    found, late, n_right = intrinsic_coding(X, D, lam, tol, max_iter)
+    coded, late, n_right = intrinsic_coding(X, D, lam, tol, max_iter)
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
-    variants.warn_late("intrinsic", late, found.gap, max_iter)
-    return found if return_info else found.codes
+    variants.warn_late("intrinsic", late, coded.gap, max_iter)
+    return coded if return_info else coded.codes
 
 
 def intrinsic_coding(X, D, lam, tol=1e-9, max_iter=10000):
@@ -558,9 +558,7 @@ def intrinsic_dictionary(
     samples = X.astype(np.float64)
 
     def code(atoms, before):
-        codes = intrinsic_coding(samples, atoms, lam)[
-            0
-        ].codes  # a worse one is not taken
+        (codes, *_), *_ = intrinsic_coding(samples, atoms, lam)  # no worse one is taken
         V = _combinations(samples, atoms, codes)
         return _intrinsic_losses(V, codes, lam), codes, V
 

@@ -29,6 +29,7 @@ from grassmann_classify.timeline import (
 from grassmann_classify.words import (
     UNLIKE,
     UNUSUAL,
+    naming,
     plural,
     rounded,
     say_failed,
@@ -107,11 +108,8 @@ def save_model(path, model):
     """Save the model if a path is asked for, which must still be free."""
     if path is not None:
         check_save(path)
-        try:
+        with naming(path):
             save(path, model)
-        except OSError as error:
-            why = error.strerror or error
-            raise OSError(f"{path} cannot be written: {why}") from None
         to_stderr(f"model: {path}")
 
 

@@ -315,8 +315,8 @@ def labelled_stretches(
     a label, or with a missing number, belong to no stretch. It says what is left out.
     strict: ValueError if a table cannot be read.
     """
-    found = find_new_clips(path, recordings=True)
-    tables = [clip for clip in found if is_table(clip.sources[0])]
+    clips = find_new_clips(path, recordings=True)
+    tables = [clip for clip in clips if is_table(clip.sources[0])]
     if not tables:
         raise ValueError(
             f"{path}: must hold recordings, .csv or .tsv files, got "

@@ -52,9 +52,8 @@ def _is_model(path):
         return False
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {"model", "format"} <= {*arrays.files} and arrays[
-                "format"
-            ] == "model"
+            kept = {"format", "model"} <= {*arrays.files}
+            return kept and arrays["format"] == "model"
     except Exception:  # whatever NumPy raises: a clip that will fail
         return False
 
@@ -158,6 +157,7 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
         elif not inside:
             to_stderr(f"passed over: {label}/, which holds no clip")
     clips = _without_tables(clips)
+    _check_names(clips)
     n_classes = len({clip.label for clip in clips})
     if n_classes < fewest:
         raise ValueError(
@@ -352,22 +352,13 @@ def find_new_clips(path, group_by=None, recordings=False):
         is_grouped = re.search(group_by or "", inner.name)
         group = group_of(inner, None, group_by) if is_grouped else None
         clips.append(Clip(name, None, group, [inner]))
-    return _without_tables(clips)
+    clips = _without_tables(clips)
+    _check_names(clips)
+    return clips
 
 
 def _without_tables(clips):
-    """The clips; without tables if there are others, which the tables tell something of.
-
-    ValueError if two have one name, as where one has a line feed and another its escape.
-    """
-    sources = {}
-    for clip in clips:
-        other = sources.setdefault(clip.name, clip.sources[0])
-        if other is not clip.sources[0]:
-            raise ValueError(
-                f"clips must have names that differ when they are printed, got {clip.name} "
-                f"of {str(other)!r} and of {str(clip.sources[0])!r}"
-            )
+    """The clips; without tables if there are others, which the tables tell something of."""
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     others = [clip for clip in clips if not is_table(clip.sources[0])]
     if not tables or all(map(_is_empty, others)):
@@ -377,6 +368,19 @@ def _without_tables(clips):
         f"{tables[0].name}"
     )
     return others
+
+
+def _check_names(clips):
+    """ValueError if two clips have one name, as of a line feed and of its escape."""
+    sources = {}
+    for clip in clips:
+        source = clip.sources[0]
+        other = sources.setdefault(clip.name, source)
+        if other is not source:
+            raise ValueError(
+                f"clips must have names that differ when they are printed, got {clip.name} "
+                f"of {str(other)!r} and of {str(source)!r}"
+            )
 
 
 def _is_empty(clip):

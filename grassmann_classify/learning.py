@@ -21,7 +21,7 @@ from grassmann_classify.model import (
     results_of,
 )
 from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
-from grassmann_classify.settings import READY_MADE, Recipe, Settings, directions_of
+from grassmann_classify.settings import READY_MADE, Recipe, Settings, parts_of_recipe
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
     all_in_words,
@@ -55,14 +55,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
-    if not fixed:
-        recipe = Recipe(
-            directions_of(settings),
-            features=(settings.features or ["raw"])[0],
-            center=bool(settings.center),
-            stack=(settings.stack or [1])[0],
-            fewer=True,
-        )
+    recipe = recipe if fixed else Recipe(**parts_of_recipe(settings), fewer=True)
     shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)

@@ -27,8 +27,8 @@ from grassmann_classify.settings import (
     Settings,
     axes_named,
     check_value,
-    directions_of,
     flag_of,
+    parts_of_recipe,
 )
 from grassmann_classify.words import meant, printable
 
@@ -522,12 +522,8 @@ def split(options):
         settings.features = settings.features or ["raw"]
         settings.center = bool(settings.center)
         settings.stack = settings.stack or [1]
-    recipe |= {
-        "p": directions_of(settings),
+    recipe |= parts_of_recipe(settings) | {
         "fewer": len(dimensions or []) != 1 or bool(options.spectrum),
-        "features": (options.features or ["raw"])[0],
-        "center": bool(options.center),
-        "stack": (options.stack or [1])[0],
         "size": options.size and tuple(options.size),
         "columns": options.columns and tuple(options.columns),
     }

@@ -14,7 +14,7 @@ from grassmann_classify.tables import (
     successes,
     write_rows,
 )
-from grassmann_classify.words import to_stderr, versions
+from grassmann_classify.words import naming, to_stderr, versions
 from grassmann_sc import files
 
 
@@ -60,12 +60,9 @@ class Results:
     def write(self, name, write):
         """Write a file by write(file), whole or not at all; gives its path."""
         path = self.folder / name
-        try:
+        with naming(path):
             path.parent.mkdir(exist_ok=True)
             files.write_whole(path, write)
-        except OSError as error:
-            why = error.strerror or error
-            raise OSError(f"{path} cannot be written: {why}") from None
         self.written[name] = path
         return path
 

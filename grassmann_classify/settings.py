@@ -74,10 +74,10 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "feature_options": Rule(dict),
     "dpi": Rule(int, least=10, most=2400),
 }
-CHECKED_IN_RECIPE = [
-    *("p", "describe", "feature_options", "every", "evenly", "resample", "window"),
-    *("step", "rate", "clock", "steps", "stack", "arma"),
-]
+CHECKED_IN_RECIPE = (
+    "p describe feature_options every evenly resample window step rate clock steps stack "
+    "arma"
+).split()
 KINDS = {
     int: (numbers.Integral, "an integer", "integers"),
     float: (numbers.Real, "a number", "numbers"),
@@ -308,10 +308,18 @@ def candidate_points(settings):
     return settings.p or [], settings.spectrum or []
 
 
-def directions_of(settings):
-    """How many directions of a clip are read: as many as any candidate has."""
+def parts_of_recipe(settings):
+    """{field: value} of the Recipe that candidates are variants of, the first of each.
+
+    p: as many directions as any candidate has.
+    """
     weighted = settings.spectrum or not settings.p
-    return max([*(settings.p or []), *[MOST_READ] * bool(weighted)])
+    return {
+        "p": max([*(settings.p or []), *[MOST_READ] * bool(weighted)]),
+        "features": (settings.features or ["raw"])[0],
+        "center": bool(settings.center),
+        "stack": (settings.stack or [1])[0],
+    }
 
 
 def flag_of(name):

@@ -86,6 +86,16 @@ def one_line(program):
         sys.exit(f"{program}: stopped")
 
 
+@contextmanager
+def naming(path):
+    """What goes wrong within the with statement on the disk is an OSError of this path."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise OSError(f"{path} cannot be written: {why}") from None
+
+
 def meant(word, words):
     """A hint at the one of these that is most like a misspelt word, or "".
 
