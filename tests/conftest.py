@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import processes
+from grassmann_classify.settings import LAM, NEIGHBORS, C
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -94,17 +95,34 @@ def installed(wheel, tmp_path_factory):
     return processes.install(wheel, tmp_path_factory.mktemp("environment"))
 
 
-@pytest.fixture
-def few_kernels(monkeypatch):
-    """Small grids of grassmann_classify, where the path from files to answers is what is
-    tested.
+OF_THE_APPLICATION = ("test_classify_", "test_examples_paper_experiments")
+SMALL = {  # in grassmann_classify
+    "inputs.N_GAMMAS": 3,
+    "bank.N_GAMMAS": 3,
+    "splits.MOST_REPEATS": 1,
+    "baseline_rows.SHARES": [0.9],
+    "baseline_rows.BOUNDS": [1.0],
+    "baseline_rows.STATES": [3],
+    "baseline_rows.RADII": [(1, 2)],
+    "baseline_rows.USUAL_RANKS": [2],
+    "baseline_rows.CORRELATIONS": [2],
+}
+
+
+@pytest.fixture(autouse=True)
+def small_grids(request, monkeypatch):
+    """Small grids of grassmann_classify: its tests look at the path from files to
+    answers, and name the grids that they need.
     """
-    monkeypatch.setattr("grassmann_classify.inputs.N_GAMMAS", 3)
-    monkeypatch.setattr("grassmann_classify.bank.N_GAMMAS", 3)
-    monkeypatch.setattr("grassmann_classify.splits.MOST_REPEATS", 1)
-    monkeypatch.setattr("grassmann_classify.baseline_rows.SHARES", [0.9])
-    monkeypatch.setattr("grassmann_classify.baseline_rows.BOUNDS", [1.0])
-    monkeypatch.setattr("grassmann_classify.baseline_rows.STATES", [3])
-    monkeypatch.setattr("grassmann_classify.baseline_rows.RADII", [(1, 2)])
-    monkeypatch.setattr("grassmann_classify.baseline_rows.USUAL_RANKS", [2])
-    monkeypatch.setattr("grassmann_classify.baseline_rows.CORRELATIONS", [2])
+    if not request.path.name.startswith(OF_THE_APPLICATION):
+        yield
+        return
+    for name, value in SMALL.items():
+        monkeypatch.setattr(f"grassmann_classify.{name}", value)
+    usual = [*LAM], [*NEIGHBORS], [*C]
+    # in place: settings and options hold the same lists
+    for grid, some in zip((LAM, NEIGHBORS, C), ([0.1, 0.3], [3, 10], [1, 100])):
+        grid[:] = some
+    yield
+    for grid, values in zip((LAM, NEIGHBORS, C), usual):
+        grid[:] = values

@@ -26,8 +26,6 @@ from grassmann_classify.words import (
 )
 from grassmann_sc import calibration, discriminative, estimators
 
-pytestmark = pytest.mark.usefixtures("few_kernels")
-
 NAMES = np.array(["ape", "bee", "cat"])
 PLACE = np.random.default_rng(1).permutation(np.arange(27) % 3)
 CODING = ["gSC", "gLC", "kgSC", "kgLC"]

@@ -203,7 +203,6 @@ def test_a_gaussian_candidate_is_given_up_beside_a_linear_one():
         assert not ranking.nearest.get(gaussian)
 
 
-@pytest.mark.usefixtures("few_kernels")
 def test_labels_of_sets_that_are_not_learned_change_nothing():
     """Neither what is ranked nor what is whitened knows the labels of the test part."""
     split = evaluation.split_of(bank_of(), LABEL, None, *PARTS, Settings())
@@ -254,7 +253,6 @@ def test_no_more_matrices_are_kept_than_memory_allows(monkeypatch, capsys):
     assert "no more than the first 3 are summed" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("few_kernels")
 def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkeypatch):
     """Then the choices, and the answers, are those of matrices of all sets."""
     answers = []
@@ -552,6 +550,7 @@ def test_a_row_is_whitened_where_what_varies_within_classes_is_in_its_way():
 
 def test_everything_is_chosen_on_few_sets_evenly_of_all_classes(monkeypatch):
     """The first of the repeated folds serves rows that take long."""
+    monkeypatch.setattr("grassmann_classify.splits.MOST_REPEATS", 2)
     train = np.arange(12, 36)
     split = evaluation.split_of(
         bank_of(), LABEL, None, train, np.arange(12), Settings()

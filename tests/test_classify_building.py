@@ -19,7 +19,6 @@ from grassmann_classify.clips import Clip
 from grassmann_classify.settings import Recipe
 
 pytestmark = [
-    pytest.mark.usefixtures("few_kernels"),
     pytest.mark.filterwarnings("error:::grassmann_classify"),
 ]
 

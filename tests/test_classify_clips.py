@@ -26,7 +26,6 @@ from grassmann_sc import frames as library
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
 pytestmark = [
-    pytest.mark.usefixtures("few_kernels"),
     pytest.mark.filterwarnings("error:::grassmann_classify"),
 ]
 

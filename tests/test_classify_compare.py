@@ -29,8 +29,6 @@ from grassmann_classify.words import one_line
 from grassmann_sc import subspaces, tuning
 from textures import simulated_textures, texture_systems
 
-pytestmark = pytest.mark.usefixtures("few_kernels")
-
 FIRST = [
     "frames: SVM",
     "mean frame: SVM",
@@ -761,9 +759,7 @@ def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
     assert min(printed.values()) >= 90
 
 
-def test_baselines_on_videos_are_rows_where_sets_are_clips(
-    tmp_path, capsys, few_kernels
-):
+def test_baselines_on_videos_are_rows_where_sets_are_clips(tmp_path, capsys):
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
     split = np.arange(18) % 6 < 4

@@ -34,8 +34,6 @@ from grassmann_sc import files, plots, tuning
 from grassmann_sc.estimators import CodingClassifier
 from textures import simulated_textures, texture_systems
 
-pytestmark = pytest.mark.usefixtures("few_kernels")
-
 ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
 ON_SETS = [of_learned(key, 4) for key in EVERY_ROW if key not in ON_VIDEOS]
 OF_EACH_KIND = [  # what they keep, and how they read it

@@ -207,6 +207,7 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
 
 
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
+    monkeypatch.setattr(baseline_rows, "BOUNDS", [0.2, 0.5, 1.0])
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)
     row = method(
@@ -240,7 +241,6 @@ def test_landmarks_suffice_for_the_directions_of_all_classes(monkeypatch):
         assert numbers == [expected]
 
 
-@pytest.mark.usefixtures("few_kernels")
 def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
     rng = np.random.default_rng(0)
     label = np.repeat(["left", "right"], 8)

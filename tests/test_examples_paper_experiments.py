@@ -18,8 +18,6 @@ from grassmann_classify.clips import Clip, Collection
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics
 
-pytestmark = pytest.mark.usefixtures("few_kernels")
-
 
 def moving(label, seed, n, side=24):
     """A blob that goes around at the class's pace, on noise."""
