@@ -12,9 +12,15 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
-from grassmann_classify.bank import MANY, MOST_BYTES, Rows, bases_alone, gram_of
+from grassmann_classify.bank import (
+    MANY,
+    MOST_BYTES,
+    Rows,
+    bases_alone,
+    gram_of,
+    on_one_thread,
+)
 from grassmann_classify.clips import some_sets
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
@@ -51,6 +57,7 @@ class Ranking:
         self.nearest = {}
         self._leader = {}  # {linear: which answers of the best candidate are right}
 
+    @on_one_thread
     def judge(self, candidate, K):
         """Add the accuracy of a candidate, on fewer folds if it is hopeless."""
         right = []
@@ -161,10 +168,9 @@ def _rank(bank, made, some, rankings, most):
     If there are more than most, the best, and at least that of each ranking.
     """
     for grams in made:
-        with threadpool_limits(limits=1, user_api="blas"):
-            for candidate, K in grams.items():
-                for ranking in some:
-                    ranking.judge(candidate, K)
+        for candidate, K in grams.items():
+            for ranking in some:
+                ranking.judge(candidate, K)
         bank.grams |= grams
         behind = {}
         for ranking in rankings:

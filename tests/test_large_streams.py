@@ -938,8 +938,9 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("at", [9, 33])
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize(
+    "holder, at", [("array", 9), *((holder, 33) for holder in HOLDERS)]
+)
 def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path):
     """A row that was not is learned from as in one run."""
     held = HOLDERS[holder]

@@ -36,7 +36,7 @@ def distinct(N, half):
     return 0 * atoms if half == "one" else atoms % (N if half == "another" else N // 2)
 
 
-def problem(name, dtype, n=6):
+def problem(name, dtype, n=4):
     """Queries (n, d, p), of which the first are atoms, atoms (N, d, p), and labels
     (N,), the same for atoms that are repeated: between these rounding decides.
     """
