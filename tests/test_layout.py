@@ -151,7 +151,7 @@ def imports_below(node, in_function):
 
 def is_for_the_checker(node):
     """if TYPE_CHECKING: which no interpreter enters."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
 
 
 def top_level(name):
