@@ -61,8 +61,8 @@ MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
 
 # ------------------------------------------------------------------------------ kernels
 
-# frames as factors of a product, squared norms
-_Packed = namedtuple("_Packed", "rows squares")
+# frames as factors of a product, their squared norms, and as they came
+_Packed = namedtuple("_Packed", "rows squares frames")
 
 
 class _Kernel:
@@ -98,8 +98,8 @@ class _Kernel:
         return values
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
-        """The frames, which may be overwritten, packed."""
-        return _Packed(frames, np.einsum("ij,ij->i", frames, frames))
+        """The frames, packed."""
+        return _Packed(frames, np.einsum("ij,ij->i", frames, frames), frames)
 
     def fill(
         self,
@@ -171,9 +171,9 @@ class rbf(_Kernel):
         core.check_number(self.gamma, "gamma", above=0)
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
-        # changes no distance, but the norms from which near ones are computed
-        frames -= origin
-        return super().pack(frames, origin)
+        # changes no distance, but the norms from which near ones are computed; a far
+        # origin rounds the digits of frames away, which near pairs need
+        return super().pack(frames - origin, origin)._replace(frames=frames)
 
     def fill(
         self,
@@ -204,12 +204,14 @@ CANCELS = 64.0
 
 
 @core.jit
-def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, right):
+def _gaussian(
+    product, gamma, _, row_squares, rows, __, column_squares, columns, left, right
+):
     """Replace product by exp(-gamma ||row - column||^2).
 
-    product is rows @ columns.T; only its columns left..right-1 are replaced. Near pairs
-    of large norm are computed from their difference, so that no value is off by more
-    than rounding of 1.
+    product is that of rows and columns less one origin, from which the squares are; only
+    its columns left..right-1 are replaced. Near pairs of large norm are computed from
+    their difference, so that no value is off by more than rounding of 1.
     """
     d = rows.shape[1]
     squares = column_squares[left:right]
@@ -695,7 +697,7 @@ def _pack_frames(kernel, frames, origin):
     """Frames as the kernel takes them; for a user's kernel as they are."""
     if isinstance(kernel, _Kernel):
         return kernel.pack(frames, origin)
-    return _Packed(frames, np.empty(0, frames.dtype))
+    return _Packed(frames, np.empty(0, frames.dtype), frames)
 
 
 def _rows_contracted(kernels, X, A, rows, columns, origin, height):
@@ -1105,10 +1107,10 @@ def _landmarks(kernel, sets, n, rng):
 
 def _spread(kernel, Z, n, rng):
     """n of the frames Z (m, d) by k-means++ in feature space."""
-    packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
+    packed = _pack_frames(kernel, Z, Z.mean(axis=0))
 
     def packed_frame(c):
-        return _Packed(packed.rows[c : c + 1], packed.squares[c : c + 1])
+        return _Packed(*(part[c : c + 1] for part in packed))
 
     # k(z, z)
     own = np.array(

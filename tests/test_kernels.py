@@ -1102,3 +1102,20 @@ def test_coordinates_are_orthonormal_where_training_frames_are_nearly_dependent(
                 error(Z.swapaxes(1, 2) @ Z, np.broadcast_to(np.eye(p), (3, p, p)))
                 < LOOSE
             )
+
+
+@pytest.mark.parametrize("size", [1e5, 1e9, 1e20, 1e130])
+def test_a_far_set_changes_nothing_between_others(size):
+    """It drags the origin from which norms are measured away."""
+    rng = np.random.default_rng(0)
+    sets = [rng.standard_normal((6, 3)) for _ in range(5)]
+    far = size * (1 + rng.standard_normal((6, 3)))
+    kernel = kernels.rbf(1.0)
+    alone = kernel(sets[0], sets[1])
+    beside = kernel(sets[0], np.concatenate([sets[1], far]))
+    assert error(beside[:, :6], alone) < 1e-15
+    bases = kernels.kernel_bases(sets, kernel, 2)
+    K = kernels.kernel_gram(sets, bases, kernel=kernel)
+    bases = [*bases, *kernels.kernel_bases([far], kernel, 2)]
+    both = kernels.kernel_gram([*sets, far], bases, kernel=kernel)
+    assert error(both[:5, :5], K) < 1e-14 and np.abs(both[5, :5]).max() < 1e-300
