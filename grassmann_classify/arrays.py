@@ -74,19 +74,19 @@ def load_npz(path, key=None, axes=None):
     label = files.labels_to_keep(arrays[name], n, "sets")
     if label.dtype.kind == "S":
         label = np.char.decode(label, "utf-8", "backslashreplace")
-    pairs = _npz_splits(arrays, n)
     names = np.array([clip.name for clip in clips])
-    clips = [clip._replace(label=c) for clip, c in zip(clips, label)]
-    clips = [clip for clip in clips if not is_unnamed(clip.label)]
+    parts = [
+        (f"{path}: split {i}", *(names[part] for part in pair))
+        for i, pair in enumerate(_npz_splits(arrays, n))
+    ]
+    clips = [
+        clip._replace(label=c) for clip, c in zip(clips, label) if not is_unnamed(c)
+    ]
     if len(clips) < n:
         to_stderr(
             f"{plural(n - len(clips), 'set')} of {path} without a label: passed over"
         )
     say_alone(clips, "have none")
-    parts = [
-        (f"{path}: split {i}", *(names[part] for part in pair))
-        for i, pair in enumerate(pairs)
-    ]
     return clips, Parts(
         f"splits of {printable(Path(path).name)}", parts
     ) if parts else None
@@ -190,10 +190,7 @@ def _sources(path, arrays, key, axes):
         raise ValueError(
             f"{path} must hold one array of all sets to have axes, got stacked frames"
         )
-    rows = arrays[name]
-    offset = arrays["offset"]
-    _check_stacked(rows, offset)
-    return [rows[start:stop] for start, stop in zip(offset, offset[1:])]
+    return _stacked_sets(arrays[name], arrays["offset"])
 
 
 def _sets_in_one(X, name, axes):
@@ -259,12 +256,13 @@ def _with_halves(path, arrays, axes):
             f"{path}: X_train and X_test must have one shape but for their numbers of "
             f"sets, which y_train and y_test have too, got {', '.join(shapes)}"
         ) from None
-    parts = {"train0": np.arange(n), "test0": np.arange(n, len(y))}
     others = {name: array for name, array in arrays.items() if name not in HALVES}
+    parts = {"train0": np.arange(n), "test0": np.arange(n, len(y))}
     return others | parts | {"X": X, "y": y}
 
 
-def _check_stacked(rows, offset):
+def _stacked_sets(rows, offset):
+    """The sets of stacked frames, each from its offset to the next."""
     if rows.ndim not in (2, 3) or rows.dtype.kind not in "biuf":
         raise ValueError(
             "frames must be real numbers (total, d) or (total, height, width), got "
@@ -284,13 +282,13 @@ def _check_stacked(rows, offset):
             f"offset must rise from 0 to {len(rows)}, the number of frames, every set "
             f"holding a frame, got {offset[0]} to {offset[-1]}{where}"
         )
+    return [rows[start:stop] for start, stop in zip(offset, offset[1:])]
 
 
 def _npz_splits(arrays, n):
     """[(train, test), ...], indices, from the arrays train0, test0, ..., if any."""
     parts = {name for name in arrays if re.fullmatch(PARTS, name)}
-    numbers = range((len(parts) + 1) // 2)
-    names = [(f"train{i}", f"test{i}") for i in numbers]
+    names = [(f"train{i}", f"test{i}") for i in range((len(parts) + 1) // 2)]
     missing = {name for pair in names for name in pair} - parts
     if missing:
         raise ValueError(
@@ -324,8 +322,9 @@ def labelled_stretches(
         )
     texts = [label_column, *filter(None, [group_column])]
     columns = say_columns(tables, recipe, texts)
-    by = replace(recipe, columns=columns)
-    results = _read_tables(tables, by, [dict(zip((LABEL, GROUP), texts))])
+    results = _read_tables(
+        tables, replace(recipe, columns=columns), [dict(zip((LABEL, GROUP), texts))]
+    )
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
         raise errors[0]
@@ -337,9 +336,9 @@ def labelled_stretches(
             to_stderr(f"left out: {table}")
             continue
         labels = table.texts[LABEL]
-        group = None if group_column else group_of(clip.sources[0], None, group_by)
         labelled = ~np.isin(np.char.lower(labels), UNNAMED)
-        clip = clip._replace(group=group)
+        # a column of groups, if there is one, says more
+        clip = clip._replace(group=group_of(clip.sources[0], None, group_by))
         for part in _stretches(clip, table, [LABEL, GROUP]):
             label = part.truth[0]
             if is_unnamed(label):
@@ -385,29 +384,24 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     fewer = [wanted, *({what: name} for what, name in wanted.items()), {}]
     results = _read_tables(tables, recipe, fewer)
     for clip, table in zip(tables, results):
-        why = table
-        parts = []
-        if not isinstance(table, Exception):
-            left_out["with a missing number"] += np.sum(_gaps(table))
-            parts = _stretches(clip, table, [GROUP])
-            why = ValueError(f"{clip.name}: a number is missing in each row")
-        stretches += parts
-        others += [] if parts else [clip._replace(sources=[why])]
+        if isinstance(table, Exception):
+            others.append(clip._replace(sources=[table]))
+            continue
+        left_out["with a missing number"] += np.sum(_gaps(table))
+        parts = _stretches(clip, table, [GROUP])
+        long = _long_enough(parts, recipe, left_out)
+        stretches += long
+        if not long:
+            short = f"no stretch holds a window of {plural(recipe.window, 'row')}"
+            why = short if parts else "a number is missing in each row"
+            others.append(clip._replace(sources=[ValueError(f"{clip.name}: {why}")]))
     read = [table for table in results if not isinstance(table, Exception)]
     for what, name in wanted.items():
         if read and not any(what in table.texts for table in read):
             to_stderr(f"no new recording has the column {name}")
-    long = _long_enough(stretches, recipe, left_out)
     if any(left_out.values()):
-        to_stderr(f"{plural(len(long), 'stretch')}{_in_words(left_out)}")
-    answered = {clip.recording for clip in long} | {clip.name for clip in others}
-    why = f"no stretch holds a window of {plural(recipe.window, 'row')}"
-    others += [
-        clip._replace(sources=[ValueError(f"{clip.name}: {why}")])
-        for clip in tables
-        if clip.name not in answered
-    ]
-    return others + long
+        to_stderr(f"{plural(len(stretches), 'stretch')}{_in_words(left_out)}")
+    return others + stretches
 
 
 def _read_tables(tables, recipe, texts):
@@ -533,15 +527,15 @@ def _stretches(clip, table, alike):
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins).tolist()
     stretches = []
+    labels = table.texts.get(LABEL)
     for start, stop in zip(starts, [*starts[1:], len(gaps)]):
         part = clip._replace(
             name=f"{clip.name}@{start}",
             sources=[table.numbers[start:stop]],
             recording=clip.name,
             edges=np.append(table.begins[start:stop], table.ends[stop - 1]),
+            truth=None if labels is None else labels[start:stop],
         )
-        if LABEL in table.texts:
-            part = part._replace(truth=table.texts[LABEL][start:stop])
         if GROUP in table.texts:
             group = table.texts[GROUP][start]
             part = part._replace(group=None if is_unnamed(group) else group)

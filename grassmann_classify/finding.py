@@ -75,10 +75,7 @@ def _paths_within(path):
     if content.images or not any(content):
         yield path
     for entry in sorted(content.clips + content.folders):
-        if entry in content.folders:
-            yield from _paths_within(entry)
-        else:
-            yield entry
+        yield from _paths_within(entry)
 
 
 def _tables_within(path):
@@ -136,8 +133,8 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
         images = frames.contents(class_folder).images  # an error if it cannot be opened
         inside = [path for path in _paths_within(class_folder) if path != class_folder]
         for path in inside:
-            group, source = _group_and_source(path, class_folder)
             name = printable(path.relative_to(folder).as_posix(), but="")
+            group, source = _group_and_source(path, class_folder)
             clips.append(Clip(name, label, group_of(path, group, group_by), [source]))
         if inside and images:
             to_stderr(
