@@ -42,8 +42,9 @@ def contents(folder):
         content = frames.contents(folder, _is_model)
     except OSError:
         return NOTHING
-    folders = [path for path in content.folders if not _is_ours(path)]
-    return content._replace(folders=folders)
+    return content._replace(
+        folders=[path for path in content.folders if not _is_ours(path)]
+    )
 
 
 def _is_model(path):
@@ -153,8 +154,7 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
             )
         elif not inside:
             to_stderr(f"passed over: {label}/, which holds no clip")
-    clips = _without_tables(clips)
-    _check_names(clips)
+    clips = _checked(clips)
     n_classes = len({clip.label for clip in clips})
     if n_classes < fewest:
         raise ValueError(
@@ -299,8 +299,11 @@ def find_labelled(folder, path):
         if not is_unnamed(cells["label"]):
             label = printable(cells["label"], but="")
             group = cells.get("group", "")
-            group = None if is_unnamed(group) else group
-            labelled.append(clips[name]._replace(label=label, group=group))
+            labelled.append(
+                clips[name]._replace(
+                    label=label, group=None if is_unnamed(group) else group
+                )
+            )
     if len(labelled) < len(clips):
         to_stderr(
             f"{plural(len(clips) - len(labelled), 'clip')} of {folder} without a label in "
@@ -345,30 +348,25 @@ def find_new_clips(path, group_by=None, recordings=False):
     for inner in paths:
         name = inner.relative_to(above).as_posix()
         name = inner.resolve().name if is_single and name in (".", "..") else name
-        name = printable(name, but="")
         is_grouped = re.search(group_by or "", inner.name)
         group = group_of(inner, None, group_by) if is_grouped else None
-        clips.append(Clip(name, None, group, [inner]))
-    clips = _without_tables(clips)
-    _check_names(clips)
-    return clips
+        clips.append(Clip(printable(name, but=""), None, group, [inner]))
+    return _checked(clips)
 
 
-def _without_tables(clips):
-    """The clips; without tables if there are others, which the tables tell something of."""
+def _checked(clips):
+    """The clips; without tables if there are others, which the tables tell something of.
+
+    ValueError if two clips have one name, as of a line feed and of its escape.
+    """
     tables = [clip for clip in clips if is_table(clip.sources[0])]
     others = [clip for clip in clips if not is_table(clip.sources[0])]
-    if not tables or all(map(_is_empty, others)):
-        return clips
-    to_stderr(
-        f"passed over: {plural(len(tables), 'table')} beside clips of another kind, as "
-        f"{tables[0].name}"
-    )
-    return others
-
-
-def _check_names(clips):
-    """ValueError if two clips have one name, as of a line feed and of its escape."""
+    if tables and not all(map(_is_empty, others)):
+        to_stderr(
+            f"passed over: {plural(len(tables), 'table')} beside clips of another kind, "
+            f"as {tables[0].name}"
+        )
+        clips = others
     sources = {}
     for clip in clips:
         source = clip.sources[0]
@@ -378,6 +376,7 @@ def _check_names(clips):
                 f"clips must have names that differ when they are printed, got {clip.name} "
                 f"of {str(other)!r} and of {str(source)!r}"
             )
+    return clips
 
 
 def _is_empty(clip):
