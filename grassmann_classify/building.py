@@ -74,8 +74,7 @@ def check_usable(results, strict=False):
     why = {name: failure.why for name, failure in failures.items()}
     if len(why) == len(results):
         words = dict.fromkeys(r.missing or r.why for r in failures.values())
-        first = "; ".join([*words][:3])
-        raise ValueError(f"no clip could be read: {first}")
+        raise ValueError(f"no clip could be read: {'; '.join([*words][:3])}")
     if strict and why:
         raise ValueError(next(iter(why.values())))
     return why
@@ -91,9 +90,9 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    advised = shape is None  # no option changes the recipe of a model
     job = functools.partial(_header_of, recipe=recipe)
-    headers = _results_of(job, clips, "headers read", advised)
+    # no option changes the recipe of a model
+    headers = _results_of(job, clips, "headers read", advised=shape is None)
     if not recipe.is_raw:
         return headers
     sizes = {
@@ -217,9 +216,8 @@ def _overview(clips, shapes, recipe):
     """
     what = "direction" if recipe.features == READY_MADE else "frame"
     counts, sizes = zip(*shapes)
-    total = f"unknown numbers of {what}s"
-    if None not in counts:
-        total = plural(sum(counts), what)
+    unknown = f"unknown numbers of {what}s"
+    total = unknown if None in counts else plural(sum(counts), what)
     each = [
         f"{size_in_words(size)} in {plural(n, 'clip')}"
         for size, n in Counter(sizes).most_common()
@@ -400,38 +398,32 @@ def _misfits(results, shape):
 
 def _collect(clips, made, recipe, unusable):
     """The Collection of Clips and of what was Built of each."""
-    spectra = padded([pair for parts in made for pair in parts.spectra.values()])
-    U, s = spectra
-    sets = None
-    if all(parts.rows for parts in made):
-        sets = [rows for parts in made for rows in parts.rows]
-    counts = [len(parts.spectra) for parts in made]
+    U, s = padded([pair for parts in made for pair in parts.spectra.values()])
     names = []
     for clip, parts in zip(clips, made):
         several = len(parts.spectra) > 1
         names += [f"{clip.name}#{k}" * several or clip.name for k in parts.spectra]
-    number = np.repeat(np.arange(len(clips)), counts)
-    label = np.array([clip.label for clip in clips])[number]
-    group = None
+    number = np.repeat(np.arange(len(clips)), [len(parts.spectra) for parts in made])
+    collection = Collection(
+        X=U[:, :, : rank_of(s)],
+        sets=None,
+        names=names,
+        label=np.array([clip.label for clip in clips])[number],
+        group=None,
+        frame=made[0].frame,
+        clip=number,
+        unusable=unusable,
+        spectra=(U, s) if recipe.is_weighted else None,
+    )
+    if all(parts.rows for parts in made):
+        sets = [rows for parts in made for rows in parts.rows]
+        collection = collection._replace(sets=sets)
     if all(clip.group is not None for clip in clips):
         group = np.array([str(clip.group) for clip in clips])[number]
-    spectra = spectra if recipe.is_weighted else None
-    frame = made[0].frame
-    recordings = None
-    spans = None
+        collection = collection._replace(group=group)
     if recipe.window is not None:
-        recordings = [clips[i].recording or clips[i].name for i in number]
-        spans = np.array([span for parts in made for span in parts.spans])
-    return Collection(
-        U[:, :, : rank_of(s)],
-        sets,
-        names,
-        label,
-        group,
-        frame,
-        number,
-        unusable,
-        spectra,
-        recordings,
-        spans,
-    )
+        collection = collection._replace(
+            recordings=[clips[i].recording or clips[i].name for i in number],
+            spans=np.array([span for parts in made for span in parts.spans]),
+        )
+    return collection
