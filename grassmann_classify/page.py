@@ -194,8 +194,9 @@ class Report:
             ]
             lines.append(f"<tr{kind}>{''.join(cells)}</tr>")
         if lines:
-            lines = "".join(lines)
-            self.parts.append(f'<div class="wide"><table>{lines}</table></div>')
+            self.parts.append(
+                f'<div class="wide"><table>{"".join(lines)}</table></div>'
+            )
         if len(table.rows) > SHOWN:
             self.text(f"The first {SHOWN} of {len(table.rows)}.")
         if table.notes:
@@ -262,8 +263,12 @@ class Report:
             n = plural(len(self.folded), "picture")
             self.parts.append(f"<details><summary>{n} more</summary>")
             self.parts += [*self.folded, "</details>"]
-        made_by = {"grassmann_sc": core.__version__, **versions()}
-        made_by |= {"Python": platform.python_version(), "on": platform.system()}
+        made_by = {
+            "grassmann_sc": core.__version__,
+            **versions(),
+            "Python": platform.python_version(),
+            "on": platform.system(),
+        }
         self.section("Made by")
         self.text(", ".join(map(" ".join, made_by.items())))
         title = html.escape(self.title)
@@ -284,8 +289,9 @@ class Report:
             + "\n</main></body></html>\n"
         )
         # names of files may hold bytes that are no text
-        page = page.encode("utf-8", "replace")
-        self.out.write("report.html", lambda file: file.write(page))
+        self.out.write(
+            "report.html", lambda file: file.write(page.encode("utf-8", "replace"))
+        )
 
 
 def _cell(words, tag, is_number):
@@ -419,17 +425,26 @@ def tell_where_wrong(report, run, pairs, results, first, pictures):
         rows.append([collection.names[i], label[i], answer, because, times])
     if len(classes) <= MANY:
         _add_confusion(report, classes, truth, predicted, anchors[:SHOWN])
-    columns = ["wrong clip", "class", "answer", "what decided", "times"]
-    report.table(Table(columns, rows, numbers=1), anchors)
+    report.table(
+        Table(
+            ["wrong clip", "class", "answer", "what decided", "times"], rows, numbers=1
+        ),
+        anchors,
+    )
     if pictures:
-        leads = {}
-        for i, answer, times, reasons in wrong[:PICTURED]:
-            words = f"{called(label[i])}, not {called(answer)}"
-            leads[i] = words + f"\n{times} times" * (times > 1), reasons
-        title = f"{first}, {printable(report.paths.data.stem)}\n"
-        title += f"{plural(len(wrong), 'clip')} with a wrong answer"
-        source = collection, run.clips, run.recipe
-        draw_clips(report, "wrong", title, *source, leads)
+        leads = {
+            i: (
+                f"{called(label[i])}, not {called(answer)}"
+                + f"\n{times} times" * (times > 1),
+                reasons,
+            )
+            for i, answer, times, reasons in wrong[:PICTURED]
+        }
+        title = (
+            f"{first}, {printable(report.paths.data.stem)}\n"
+            f"{plural(len(wrong), 'clip')} with a wrong answer"
+        )
+        draw_clips(report, "wrong", title, collection, run.clips, run.recipe, leads)
 
 
 def _add_confusion(report, classes, truth, predicted, anchors):
@@ -487,8 +502,7 @@ def draw_answers(report, model, new, collection, answers, unlike):
     second, first = np.sort(answers.scores, axis=1)[:, -2:].T
     order = np.argsort(first - second, kind="stable")[:PICTURED]
     places = [collection.names.index(answers.names[i]) for i in order]
-    owners = collection.names, collection.clip
-    films = films_of(*owners, new, model.recipe, places)
+    films = films_of(collection.names, collection.clip, new, model.recipe, places)
     kept = [None if image is None else image[None] for image in model.pictures]
     rows = []
     for i, film in zip(order, films):
@@ -517,8 +531,9 @@ def draw_clips(report, name, title, collection, clips, recipe, leads):
     label = collection.label
     others = (j for _, reasons in leads.values() for j, _ in reasons)
     involved = sorted({*leads, *others})
-    films = films_of(names, collection.clip, clips, recipe, involved)
-    films = dict(zip(involved, films))
+    films = dict(
+        zip(involved, films_of(names, collection.clip, clips, recipe, involved))
+    )
     rows = []
     for i, (words, reasons) in leads.items():
         part = [(films[j], speaking(label[j], share, names[j])) for j, share in reasons]

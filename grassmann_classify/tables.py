@@ -220,8 +220,11 @@ def each_class(truth, predicted, most=None):
     if most is not None:
         wrong = [row for row in rows if row[0] < 100]
         rows = sorted(wrong, key=lambda row: row[0])[:most]
-    columns = ["class", "taken most for", "answers", "right, %"]
-    return Table(columns, [row for _, row in rows], numbers=2)
+    return Table(
+        ["class", "taken most for", "answers", "right, %"],
+        [row for _, row in rows],
+        numbers=2,
+    )
 
 
 def each_group(right, group):
@@ -235,8 +238,7 @@ def each_group(right, group):
 
 def meanings(results):
     """The Table of what each row does."""
-    rows = [[name, meaning(name)] for name in results]
-    return Table(["row", "what it does"], rows)
+    return Table(["row", "what it does"], [[name, meaning(name)] for name in results])
 
 
 def choices(results):
@@ -266,8 +268,11 @@ def summed(results):
     for pairs, names in rows_of.items():
         heads = [", ".join(names), *[""] * len(pairs)]
         rows += [[head, words, f"{a:.1f}"] for head, (words, a) in zip(heads, pairs)]
-    columns = ["rows", "candidates summed, first split", "in cross-validation, %"]
-    return Table(columns, rows, numbers=1)
+    return Table(
+        ["rows", "candidates summed, first split", "in cross-validation, %"],
+        rows,
+        numbers=1,
+    )
 
 
 def notes_of(results):
@@ -370,10 +375,8 @@ def compared(results, pairs, collection):
     pooled = {}
     some_lack = not np.all(parts)
     for name in shares if some_lack or len({*sizes}) > 1 else []:
-        truth, predicted = all_answers(label, pairs, results[name])
-        pooled[name] = {"accuracy": 100 * np.mean(truth == predicted)}
-        if some_lack:
-            pooled[name] = shares_of(truth, predicted)
+        own = shares_of(*all_answers(label, pairs, results[name]))
+        pooled[name] = own if some_lack else {"accuracy": own["accuracy"]}
     about = Comparison(
         chance=100 * np.mean(parts, axis=0).max(),
         n_units=n_units,
@@ -406,8 +409,7 @@ def write_rows(out, name, header, rows):
     writer.writerows(map(_as_text, row) for row in [header, *rows])
     content = "".join(f"{line[:-2]}\n" for line in lines)
     # names of files may hold bytes that are no text
-    content = content.encode("utf-8", "replace")
-    return out.write(name, lambda file: file.write(content))
+    return out.write(name, lambda file: file.write(content.encode("utf-8", "replace")))
 
 
 def _as_text(value):
