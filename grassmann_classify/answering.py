@@ -170,8 +170,8 @@ def answer(settings, paths, out, model, new):
     how = {"method": model.method, "chosen": model.chosen}
     rows = [in_cells(record) | how for record in records]
     header = [*rows[0]]
-    rows = [[row.get(name) for name in header] for row in rows]
-    write_rows(out, "predictions.csv", header, rows)
+    cells = ([row.get(name) for name in header] for row in rows)
+    write_rows(out, "predictions.csv", header, cells)
     table = table_of(model, answers, records)
     report = Report(out, paths, paths.new, "answers to new clips")
     what = "clip" if answers.spans is None else "window"
@@ -179,8 +179,7 @@ def answer(settings, paths, out, model, new):
     report.section("The model")
     report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
     report.text(*words_of_noticed(model, settings.coverage))
-    right = f"{100 * model.score:.1f} % right in cross-validation"
-    words = [f"{model.method}: {right}"]
+    words = [f"{model.method}: {100 * model.score:.1f} % right in cross-validation"]
     if answers.spans is None:
         unsure = [row for row in table.rows if row[3]]
         words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
@@ -233,8 +232,7 @@ def table_of(model, answers, records):
         if record["answer"] is None:
             row[1:] = [UNLIKE, "", ""]
         rows.append([*row, model.names[own[0][0]] if own else ""])
-    columns = ["clip", "answer", answers.measure, "also possible"]
-    return Table([*columns, "nearest"], rows)
+    return Table(["clip", "answer", answers.measure, "also possible", "nearest"], rows)
 
 
 def timeline_of(report, model, new, answers, settings):
@@ -264,24 +262,33 @@ def timeline_of(report, model, new, answers, settings):
                 f"right, {100 * score.time:.1f} % of the time"
             )
         if score is not None and score.border is not None:
-            borders = plural(score.n_borders, "border")
             notes[0] += (
-                f"; {borders} off by {rounded(score.border, 3)} {unit} in the median"
+                f"; {plural(score.n_borders, 'border')} off by "
+                f"{rounded(score.border, 3)} {unit} in the median"
             )
     report.section("Timeline")
     if report.paths.pictures:
-        bars = ([stretch[:4] for stretch in some] for some in (stretches, truth))
-        how = {"unlike": UNLIKE, "unit": unit}
-        title = "Answers over time"
-        report.draw("timeline", title, plots.plot_timeline, *bars, **how)
-    rows = []
-    for name, *span, label, share, agree in stretches:
-        probability, agree = (f"{100 * value:.0f} %" for value in (share, agree))
-        span = [
-            f"{round(time, 3):.15g}" for time in span
-        ]  # a clock may count from 1970
-        rows.append([name, label, *span, "" if label == UNLIKE else probability, agree])
+        report.draw(
+            "timeline",
+            "Answers over time",
+            plots.plot_timeline,
+            [stretch[:4] for stretch in stretches],
+            [stretch[:4] for stretch in truth],
+            unlike=UNLIKE,
+            unit=unit,
+        )
     columns = ["recording", "answer", f"from ({unit})", "to", answers.measure]
+    rows = [
+        [
+            s.recording,
+            s.answer,
+            f"{round(s.start, 3):.15g}",  # a clock may count from 1970
+            f"{round(s.end, 3):.15g}",
+            "" if s.answer == UNLIKE else f"{100 * s.probability:.0f} %",
+            f"{100 * s.agree:.0f} %",
+        ]
+        for s in stretches
+    ]
     table = Table([*columns, "windows that agree"], rows, numbers=4)
     report.table(table)
     report.text(*notes)

@@ -162,9 +162,8 @@ def predict(model, sets, *, verbose=False):
     failed explains. verbose: with progress on stderr.
     """
     check_model(model)
-    _check_sets(sets)
-    nobody = [None] * len(sets)
-    clips = clips_of("set", sets, nobody, None)
+    shared.check_sequence(sets, "sets", "arrays of frames", "set")
+    clips = clips_of("set", sets, [None] * len(sets), None)
     with verbose_if(verbose):
         answers = answers_of(model, build_new(model, clips))
     if answers.failed:
@@ -173,12 +172,6 @@ def predict(model, sets, *, verbose=False):
             f"{first_of(each_once(answers.failed), '; ')}"
         )
     return answers
-
-
-def _check_sets(sets):
-    shared.check_sequence(sets, "sets", "arrays of frames")
-    if not len(sets):
-        raise ValueError("sets must hold at least one set, got none")
 
 
 def digests_of(collection, recipe):
@@ -241,15 +234,17 @@ def build_more(model, clips, strict=False):
     ValueError if there is none; strict: if one is not among them.
     """
 
-    def compared(sets):  # with each other, which takes less than with the model's own
-        return model.reader.inputs(model.reader.points(sets))
-
+    reader = model.reader
     collection = build_new(model, clips, strict)
-    usable, failed = results_of(compared, collection)
+    # with each other, which takes less than with the model's own
+    usable, failed = results_of(
+        lambda sets: reader.inputs(reader.points(sets)), collection
+    )
     if failed and (strict or not usable):
         raise ValueError(next(iter(failed.values())))
-    unusable = collection.unusable | failed
-    return some_sets(collection, [*usable])._replace(unusable=unusable)
+    return some_sets(collection, [*usable])._replace(
+        unusable=collection.unusable | failed
+    )
 
 
 def add(model, sets, labels, groups=None, *, verbose=False):
@@ -262,7 +257,7 @@ def add(model, sets, labels, groups=None, *, verbose=False):
     changed. ValueError if it has a set under another label.
     """
     check_model(model)
-    _check_sets(sets)
+    shared.check_sequence(sets, "sets", "arrays of frames", "set")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = clips_of("added set", sets, labels, groups)
     with verbose_if(verbose):
@@ -288,8 +283,8 @@ def more(model, collection, clips):
     points = model.reader.points(some_sets(collection, new))
     pictures = model.pictures
     if pictures is not None:
-        owners = collection.names, collection.clip, clips, model.recipe
-        pictures = [*pictures, *pictures_of(*owners, new)]
+        owners = collection.names, collection.clip
+        pictures = [*pictures, *pictures_of(*owners, clips, model.recipe, new)]
     groups = None
     if model.groups is not None and collection.group is not None:
         groups = [*model.groups, *(str(collection.group[i]) for i in new)]
@@ -319,8 +314,12 @@ def _new_sets(model, digests, labels, names, whose):
     the Model's. It warns of sets that are there already; ValueError if under another
     label.
     """
-    known = zip(model.digests or [], model.labels, model.names, model.clips)
-    known = {digest: rest for digest, *rest in known}
+    known = {
+        digest: owned
+        for digest, *owned in zip(
+            model.digests or [], model.labels, model.names, model.clips
+        )
+    }
     again = []
     grown = set()
     for j, digest in enumerate(digests):

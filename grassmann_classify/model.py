@@ -16,6 +16,7 @@ import numpy as np
 from grassmann_classify.baseline_rows import EVERY_ROW
 from grassmann_classify.clips import some_sets, videos_of
 from grassmann_classify.first_tries import FEATURES, few_features
+from grassmann_classify.recipes import padded
 from grassmann_classify.rows import LEARNED, estimator_of, is_coding
 from grassmann_classify.settings import Recipe
 from grassmann_classify.splits import kept_together, without_peers
@@ -90,10 +91,8 @@ class Reader:
             return as_one_type([*points, *new])
         first = points.collection
         sets = first.sets and [*first.sets, *new.collection.sets]
-        U, s = zip(first.spectra, new.collection.spectra)
-        U = shared.joined(U)
-        s = shared.joined([values[:, None] for values in s])[:, 0]
-        return self.points(first._replace(X=U, sets=sets, spectra=(U, s)))
+        spectra = padded([*zip(*first.spectra), *zip(*new.collection.spectra)])
+        return self.points(first._replace(X=spectra[0], sets=sets, spectra=spectra))
 
 
 def as_one_type(arrays):
@@ -211,11 +210,8 @@ class Model:
 
     def described(self):
         """What answers, how it was chosen, and on which sets, in words."""
-        sets = "the labelled sets"
-        if self.judged != len(self.labels):
-            sets = (
-                f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
-            )
+        first = f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
+        sets = "the labelled sets" if self.judged == len(self.labels) else first
         return (
             f"{self.method} ({self.chosen}): {100 * self.score:.1f} % right in "
             f"cross-validation on {sets}"
@@ -273,8 +269,9 @@ class Answers(
     def _in_words(self, which):
         if self.reasons is None:
             return None
-        words = [explained(self.labelled, both[which]) for both in self.reasons]
-        return np.array(words, object)
+        return np.array(
+            [explained(self.labelled, both[which]) for both in self.reasons], object
+        )
 
     def records(self, coverage=0.9):
         """[{name: value}, ...] of the sets, as the command writes them.
@@ -359,8 +356,9 @@ def answers_of(model, collection):
     """Answers of a Model for the sets of a Collection."""
     answers, failed = results_of(partial(_each_answered, model), collection)
     class_index = np.array([index for index, *_ in answers.values()], int)
-    scores = np.array([row for _, row, _ in answers.values()])
-    scores = scores.reshape(-1, len(model.classes))
+    scores = np.reshape(
+        [row for _, row, _ in answers.values()], (-1, len(model.classes))
+    )
     others = np.array(scores, float)
     others[np.arange(len(others)), class_index] = -np.inf
     second = others.argmax(axis=1)
@@ -378,8 +376,9 @@ def answers_of(model, collection):
     )
     if not model.codes:
         return result
-    queries = np.array([query for *_, query in answers.values()])
-    queries = queries.reshape(-1, len(model.labels))
+    queries = np.reshape(
+        [query for *_, query in answers.values()], (-1, len(model.labels))
+    )
     return _with_reasons(result, model, queries, class_index, second)
 
 
