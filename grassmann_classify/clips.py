@@ -87,10 +87,12 @@ def videos_of(collection, n_blocks=1):
     d = collection.frame[0] * collection.frame[1]
     if any(rows.shape[1] != n_blocks * d for rows in collection.sets):
         return None
-    clips = []
-    for rows in collection.sets:
-        frames = np.concatenate([rows[:, :d], rows[-1, d:].reshape(-1, d)])
-        clips.append(frames.reshape(-1, *collection.frame))
+    clips = [
+        np.concatenate([rows[:, :d].ravel(), rows[-1, d:]]).reshape(
+            -1, *collection.frame
+        )
+        for rows in collection.sets
+    ]
     return clips if min(map(len, clips)) > 2 else None
 
 

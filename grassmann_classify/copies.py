@@ -41,7 +41,7 @@ def copies_of(collection):
     else:
         pairs = _near_in_small(sets, collection.frame, collection.label)
         pairs |= _with_equal_frames(sets)
-    return [pairs[i, j] for i, j in sorted(pairs) if clip[i] != clip[j]]
+    return [Copy(i, j, pairs[i, j]) for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
 def joined_copies(pairs, unit, label):
@@ -70,7 +70,7 @@ def across(pairs, splits):
 
 
 def _with_equal_frames(sets):
-    """{(i, j): Copy} of the sets of rows that share half, told by hashes."""
+    """{(i, j): why} of the sets of rows that share half, told by hashes."""
     hashes = threaded(
         lambda rows: tuple(hash(row.tobytes()) for row in rows), sets, "copies"
     )
@@ -92,7 +92,7 @@ def _with_equal_frames(sets):
     shared.update({pair: number for pair, number in common.items() if number > 1})
     # equal sets, however many, each with the next
     pairs = {
-        pair: Copy(*pair, "all frames are the same")
+        pair: "all frames are the same"
         for owners in twins.values()
         if len(owners) > COMMON
         for pair in pairwise(owners)
@@ -103,13 +103,12 @@ def _with_equal_frames(sets):
         if alike and np.array_equal(sets[i], sets[j]):
             number = shorter
         if number >= SHARED * shorter and (i, j) not in pairs:
-            why = f"{number} of {shorter} frames are the same"
-            pairs[i, j] = Copy(i, j, why)
+            pairs[i, j] = f"{number} of {shorter} frames are the same"
     return pairs
 
 
 def _equal_subspaces(X):
-    """{(i, j): Copy} of equal subspaces, weighted or not, told by a few projections."""
+    """{(i, j): why} of equal subspaces, weighted or not, told by a few projections."""
     if shared.are_bases(X):
         X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
     if X.shape[2] == 0:
@@ -117,12 +116,11 @@ def _equal_subspaces(X):
     probes = np.random.default_rng(0).standard_normal((PROBES, X.shape[1]))
     shadows = np.linalg.norm(probes.astype(X.dtype) @ X, axis=2)
     bound = EXACT[X.dtype.itemsize] * shadows.mean()
-    pairs = cKDTree(shadows).query_pairs(bound, output_type="ndarray").tolist()
-    return {(i, j): Copy(i, j, "the same subspace") for i, j in pairs}
+    return dict.fromkeys(cKDTree(shadows).query_pairs(bound), "the same subspace")
 
 
 def _near_in_small(sets, frame, label):
-    """{(i, j): Copy} of sets of images (height, width) that are much alike in small.
+    """{(i, j): why} of sets of images (height, width) that are much alike in small.
 
     Classes of two, by label (n,) or None, tell not how far their sets lie apart.
 
@@ -150,8 +148,6 @@ def _near_in_small(sets, frame, label):
     if label is not None:
         _, index, sizes = np.unique(label, return_inverse=True, return_counts=True)
         near[(index[:, None] == index[around]) & (sizes[index] == 2)[:, None]] = 0
-    pairs = {}
-    for i, k in np.argwhere(apart <= np.maximum(near, ROUNDING)).tolist():
-        pair = tuple(sorted([i, int(around[i, k])]))
-        pairs[pair] = Copy(*pair, "nearly the same images")
-    return pairs
+    first, k = np.nonzero(apart <= np.maximum(near, ROUNDING))
+    alike = np.sort([first, around[first, k]], axis=0).T.tolist()
+    return dict.fromkeys(map(tuple, alike), "nearly the same images")

@@ -46,16 +46,21 @@ def labelled_clips(recipe, settings, paths):
     already. ValueError unless there are two classes; of paths.more one is enough.
     """
     path = paths.data or paths.more
-    fewest = 2 if paths.data else 1
     columns = recipe.columns
     parts = None
     if settings.label_column:
-        names = settings.label_column, settings.group_column, settings.group_by
-        clips, columns = labelled_stretches(path, recipe, *names, settings.strict)
+        clips, columns = labelled_stretches(
+            path,
+            recipe,
+            settings.label_column,
+            settings.group_column,
+            settings.group_by,
+            settings.strict,
+        )
     elif paths.labels:
         clips, parts = find_labelled(path, paths.labels)
     elif path.is_dir():
-        clips = find_clips(path, settings.group_by, recipe, fewest)
+        clips = find_clips(path, settings.group_by, recipe, 2 if paths.data else 1)
     elif is_table(path):
         raise ValueError(
             f"{path} is a table: --label-column names its column of labels"
@@ -268,6 +273,7 @@ def recipes_for(recipe, settings, collection):
     lengths = [*map(len, collection.sets)]
     recipes = recipes_of(recipe, collection.frame, lengths, *choice)
     if len(recipes) > 1:
-        words = "; ".join(recipes)
-        to_stderr(f"{plural(len(recipes), 'recipe')} to choose from: {words}")
+        to_stderr(
+            f"{plural(len(recipes), 'recipe')} to choose from: {'; '.join(recipes)}"
+        )
     return recipes

@@ -137,13 +137,17 @@ def parts_of_file(path, clips):
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    how = f"splits of {printable(path)}"
     means = meaning_one_of(clips)
-
-    def name_of(cell):
-        return means(printable(cell, but=""))
-
-    return read_parts(path, header, rows, columns, clips, name_of, how)[1]
+    _, parts = read_parts(
+        path,
+        header,
+        rows,
+        columns,
+        clips,
+        lambda cell: means(printable(cell, but="")),
+        f"splits of {printable(path)}",
+    )
+    return parts
 
 
 def split_by_parts(parts, names, clip):
@@ -185,8 +189,13 @@ def splits_of(settings, paths, collection, parts):
         if settings.train >= 1:
             share = f"{settings.train:g} clips a class"
         how = f"random splits, {share} to train"
-        drawn = settings.train, settings.repeats, settings.seed
-        pairs = split_at_random(collection.label, *drawn, collection.clip)
+        pairs = split_at_random(
+            collection.label,
+            settings.train,
+            settings.repeats,
+            settings.seed,
+            collection.clip,
+        )
     for train, _ in pairs:
         check_classes(collection.label[train], f"{how}: a training part: ")
     return pairs, how
@@ -249,8 +258,10 @@ def _random_pairs(label, share, repeats, seed):
     rng = np.random.default_rng(seed)
     pairs = []
     for _ in range(repeats):
-        members = [rng.permutation(np.flatnonzero(label == name)) for name in classes]
-        drawn = [part[:number] for part, number in zip(members, numbers)]
+        drawn = [
+            rng.permutation(np.flatnonzero(label == name))[:number]
+            for name, number in zip(classes, numbers)
+        ]
         train = np.sort(np.concatenate(drawn))
         pairs.append((train, np.setdiff1d(np.arange(len(label)), train)))
     return pairs

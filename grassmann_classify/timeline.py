@@ -38,8 +38,10 @@ def timeline(recordings, spans, votes, unlike, classes, smooth=0):
     for recording in dict.fromkeys(recordings):
         mine = names == recording
         columns = _joined(spans[mine], votes[mine], unlike[mine], smooth)
-        for start, end, place, *shares in zip(*columns):
-            stretches.append(Stretch(recording, start, end, answers[place], *shares))
+        stretches += [
+            Stretch(recording, start, end, answers[place], *shares)
+            for start, end, place, *shares in zip(*columns)
+        ]
     return stretches
 
 
