@@ -26,6 +26,7 @@ from grassmann_classify.finding import (
 from grassmann_classify.splits import Parts
 from grassmann_classify.words import (
     UNNAMED,
+    as_number,
     first_of,
     group_named,
     is_unnamed,
@@ -256,9 +257,13 @@ def _with_halves(path, arrays, axes):
             f"{path}: X_train and X_test must have one shape but for their numbers of "
             f"sets, which y_train and y_test have too, got {', '.join(shapes)}"
         ) from None
-    others = {name: array for name, array in arrays.items() if name not in HALVES}
-    parts = {"train0": np.arange(n), "test0": np.arange(n, len(y))}
-    return others | parts | {"X": X, "y": y}
+    return {
+        **{name: array for name, array in arrays.items() if name not in HALVES},
+        "X": X,
+        "y": y,
+        "train0": np.arange(n),
+        "test0": np.arange(n, len(y)),
+    }
 
 
 def _stacked_sets(rows, offset):
@@ -436,14 +441,6 @@ def _read_tables(tables, recipe, texts):
     return threaded(read_first, tables, "recordings")
 
 
-def _time(cell):
-    """A cell of a clock: a number of seconds, or a moment."""
-    try:
-        return float(cell.replace(",", "."))
-    except ValueError:
-        return datetime.fromisoformat(cell.replace("Z", "+00:00"))
-
-
 def _times(column, cells, each_second, hole):
     """When the rows of a clock's cells begin (n,), and when they end, in seconds.
 
@@ -455,7 +452,9 @@ def _times(column, cells, each_second, hole):
     start = None
     try:
         for cell in cells:
-            time = _time(cell)
+            time = as_number(cell.replace(",", "."))
+            if isinstance(time, str):
+                time = datetime.fromisoformat(cell.replace("Z", "+00:00"))
             start = time if start is None else start
             since = time - start  # not of a number and a moment
             is_number = isinstance(time, float)

@@ -1,6 +1,5 @@
 """From a command's Recipe, Settings and Paths to clips and their Bank."""
 
-import contextlib
 import time
 import unicodedata
 from dataclasses import replace
@@ -28,7 +27,7 @@ from grassmann_classify.finding import (
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
-from grassmann_classify.words import each_once, first_of, plural, to_stderr
+from grassmann_classify.words import as_number, each_once, first_of, plural, to_stderr
 from grassmann_sc import frames
 
 # sizes above which kernels are left out by default
@@ -87,8 +86,11 @@ def labelled_clips(recipe, settings, paths):
         columns = say_columns(clips, recipe)
     if len(clips) > MANY and not recipe.single:
         to_stderr(f"more than {MANY} clips: in single precision, for half the memory")
-    single = recipe.single or len(clips) > MANY
-    recipe = replace(recipe, columns=columns and tuple(columns), single=single)
+    recipe = replace(
+        recipe,
+        columns=columns and tuple(columns),
+        single=recipe.single or len(clips) > MANY,
+    )
     return clips, parts, recipe_of(clips, recipe, settings)
 
 
@@ -106,9 +108,7 @@ def say_alike(labels):
     """Say which labels, of different texts, are the same number, or word."""
     texts = {}
     for label in sorted(map(str, labels)):
-        meant = unicodedata.normalize("NFC", label.strip())
-        with contextlib.suppress(ValueError):
-            meant = float(meant)
+        meant = as_number(unicodedata.normalize("NFC", label.strip()))
         texts.setdefault(meant, []).append(repr(label))
     for alike in texts.values():
         if len(alike) > 1:
@@ -205,10 +205,9 @@ def inputs_for(collection, recipe, settings, recipes=None):
     recipes: {name: Recipe} to choose from; None: that by which the sets were read.
     """
     recipe = recipe if recipes is None else base_of(recipe)
-    videos = None
     normalised = recipe.stack > 1 and recipe.center
-    if not normalised and (settings.baselines or settings.methods):
-        videos = videos_of(collection, recipe.n_blocks)
+    may_run = not normalised and (settings.baselines or settings.methods)
+    videos = videos_of(collection, recipe.n_blocks) if may_run else None
     return Bank(collection, recipes, settings, videos)
 
 

@@ -7,13 +7,12 @@ than half of these windows are. Segments of one answer that touch are a stretch.
 
 from bisect import bisect
 from collections import namedtuple
-from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from grassmann_classify.words import UNLIKE, is_unnamed, printable
+from grassmann_classify.words import UNLIKE, as_number, is_unnamed, printable
 
 # answer: a class, or UNLIKE, as text; probability: the mean over its time of what the
 # windows voted for it, 0 where it is UNLIKE; agree: the share of windows with this
@@ -114,8 +113,13 @@ def _medians(begin, end, values, width):
 def stretches_of(recordings, spans, labels):
     """[Stretch, ...] of windows or rows that have labels (n,)."""
     classes, index = np.unique(labels, return_inverse=True)
-    like = np.zeros(len(index), bool)
-    return timeline(recordings, spans, np.eye(len(classes))[index], like, classes)
+    return timeline(
+        recordings,
+        spans,
+        votes=np.eye(len(classes))[index],
+        unlike=np.zeros(len(index), bool),
+        classes=classes,
+    )
 
 
 def labelled_rows(clips, classes, recordings):
@@ -124,16 +128,11 @@ def labelled_rows(clips, classes, recordings):
     A label that is none of the classes, as labelled_stretches names them, is UNLIKE all;
     one that is the same number is that class.
     """
-    names = {}
-    for name in map(str, classes):
-        names[name] = name
-        with suppress(ValueError):
-            names[float(name)] = name
+    names = [*map(str, classes)]
+    named = {as_number(name): name for name in names} | dict(zip(names, names))
 
     def class_of(label):
-        with suppress(ValueError):
-            label = label if label in names else float(label)
-        return names.get(label, UNLIKE)
+        return named.get(label, named.get(as_number(label), UNLIKE))
 
     rows = [
         (clip.recording, span, class_of(printable(label, but="")))

@@ -128,6 +128,18 @@ def group_named(group):
     return str(int(group) if is_float and group.is_integer() else group)
 
 
+def as_number(text):
+    """The number that a text is, or the text.
+
+    >>> as_number("1.0"), as_number("run")
+    (1.0, 'run')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def is_unnamed(cell):
     """Does a cell, or an entry of an array, name no label and no group?"""
     return group_named(cell).strip().lower() in UNNAMED
@@ -270,8 +282,7 @@ def reasons_for(shares, index, places):
     reasons = []
     for indices, values, place in zip(*shares, places):
         mine = (indices >= 0) & (index[indices] == place) & (values > 0)
-        pairs = zip(indices[mine].tolist(), values[mine].tolist())
-        reasons.append([*pairs][:BECAUSE])
+        reasons.append([*zip(indices[mine].tolist(), values[mine].tolist())][:BECAUSE])
     return reasons
 
 
