@@ -1,6 +1,5 @@
 """From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
-import functools
 from collections import Counter, namedtuple
 
 import numpy as np
@@ -90,9 +89,12 @@ def survey(clips, recipe, shape=None):
     a model of this shape; what descriptors of frames of several sizes have in common,
     build_all sees. shape: as build_all has it.
     """
-    job = functools.partial(_header_of, recipe=recipe)
-    # no option changes the recipe of a model
-    headers = _results_of(job, clips, "headers read", advised=shape is None)
+    headers = _results_of(
+        lambda clip: _header_of(clip, recipe),
+        clips,
+        "headers read",
+        advised=shape is None,  # no option changes the recipe of a model
+    )
     if not recipe.is_raw:
         return headers
     sizes = {

@@ -95,8 +95,15 @@ def check(recipe, settings, paths, out):
             )
             for i in wrong[:PICTURED]
         }
-        title = "Labels that may be wrong"
-        draw_clips(report, "suspects", title, collection, clips, recipe, leads)
+        draw_clips(
+            report,
+            "suspects",
+            "Labels that may be wrong",
+            collection,
+            clips,
+            recipe,
+            leads,
+        )
     report.about(collection)
     for heading, table in (tables | {"Copies": pairs}).items():
         report.section(heading)
@@ -112,14 +119,17 @@ def _rows_of(suspects, collection, odd):
 
     Without those for whose label no other could speak.
     """
-    rows = {}
-    for i in suspects.order.tolist():
-        against = suspects.suspected[i], suspects.suspicion[i], suspects.because[i]
-        if i in odd:
-            against = "", suspects.suspicion[i], "nothing"
-        if against[1] > -np.inf:
-            rows[i] = [collection.names[i], collection.label[i], *against]
-    return rows
+    return {
+        i: [
+            collection.names[i],
+            collection.label[i],
+            "" if i in odd else suspects.suspected[i],
+            suspects.suspicion[i],
+            "nothing" if i in odd else suspects.because[i],
+        ]
+        for i in suspects.order.tolist()
+        if suspects.suspicion[i] > -np.inf
+    }
 
 
 def shared_with_nearest(collection):

@@ -217,8 +217,10 @@ def films_of(names, clip, clips, recipe, chosen=None, number=FILM):
 
 def pictures_of(names, clip, clips, recipe, chosen=None):
     """A small image (height, width) of each set, a strip of frames; as films_of."""
-    films = films_of(names, clip, clips, recipe, chosen, STRIP)
-    return [None if film is None else strip(film) for film in films]
+    return [
+        None if film is None else strip(film)
+        for film in films_of(names, clip, clips, recipe, chosen, STRIP)
+    ]
 
 
 def strip(film):

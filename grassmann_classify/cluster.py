@@ -63,8 +63,15 @@ def cluster(recipe, settings, paths, out):
             i: (f"{labels[i]}, {plural(n, 'set')}", clusters.reasons[i])
             for i, n in zip(clusters.order[first[:PICTURED]].tolist(), sizes)
         }
-        made = collection._replace(label=labels)
-        draw_clips(report, "clusters", "Clusters", made, clips, recipe, leads)
+        draw_clips(
+            report,
+            "clusters",
+            "Clusters",
+            collection._replace(label=labels),
+            clips,
+            recipe,
+            leads,
+        )
     report.section("Clusters")
     report.text(*notes)
     report.table(

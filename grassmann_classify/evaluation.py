@@ -151,8 +151,8 @@ def run_splits(
         for name, record in rows:
             done[i][name] = record
             if settings.verbose:
-                what = record["failed"]
-                what = f"failed: {what}" if what else all_in_words(record["chosen"])
+                chosen = all_in_words(record["chosen"])
+                what = f"failed: {record['failed']}" if record["failed"] else chosen
                 to_stderr(
                     f"split {i + 1} of {len(pairs)}: {record['accuracy']:5.1f}  {name}  "
                     f"{what}"
@@ -193,7 +193,7 @@ def _arrivals(work, methods, jobs):
     if jobs == 1:
         for i, split in enumerate(work.splits):
             for method in methods:
-                yield i, [*records_of(work, i, [method])]
+                yield i, records_of(work, i, [method])
             split.shared.clear()  # matrices of all sets
         return
     # one process does the rows on one inner product, which it whitens once
@@ -230,23 +230,25 @@ def _work_from(path):
 
 
 def _records_from(path, i, methods):
-    """For a process: i, and records_of as a list."""
+    """For a process: i, and records_of."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the first process
     work = _work_from(path)
-    records = [*records_of(work, i, methods)]
+    records = records_of(work, i, methods)
     work.splits[i].shared.clear()  # matrices of all sets
     return i, records
 
 
 def records_of(work, i, methods):
-    """Yield (name, record as Progress has it) of rows on a split.
+    """[(name, record as Progress has it), ...] of rows on a split.
 
     None begins after the end of the split.
     """
     split = work.splits[i]
-    for method in methods:
-        if time.perf_counter() < split.end:
-            yield method.name, _record(attempt(method, split), split, *work[1:])
+    return [
+        (method.name, _record(attempt(method, split), split, *work[1:]))
+        for method in methods
+        if time.perf_counter() < split.end
+    ]
 
 
 def _record(outcome, split, classes, truth):
@@ -327,8 +329,17 @@ def first_look(bank, pairs, settings, end=math.inf):
     if not look.grams:
         raise why
     classes, index = np.unique(label[some], return_inverse=True)
-    parts = (np.searchsorted(some, part) for part in (train, test))
-    split = Split(look, index, *parts, settings, [], [], None, end)
+    split = Split(
+        look,
+        index,
+        np.searchsorted(some, train),
+        np.searchsorted(some, test),
+        settings,
+        folds=[],
+        once=[],
+        ranking=None,
+        end=end,
+    )
     split.shared[True] = None, mean_of(look.grams.values(), len(look.grams)), {}
     progress = Progress({}, train, test)
     for method in rows_of(look, len(train), settings):

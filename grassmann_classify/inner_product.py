@@ -5,7 +5,6 @@ part. The mean of the Gram matrices of those within one standard error of the be
 inner product of the direct sums of their projectors. Rows whiten it within classes.
 """
 
-import math
 import time
 import warnings
 from copy import copy
@@ -117,11 +116,11 @@ class Ranking:
 
 def below(accuracy, n, within):
     """What is so many standard errors below an accuracy on n sets."""
-    error = max(math.sqrt(accuracy * (1 - accuracy) / n), 1 / (2 * n))
+    error = max(np.sqrt(accuracy * (1 - accuracy) / n), 1 / (2 * n))
     return accuracy - within * error
 
 
-def fill(bank, rankings, methods, end=math.inf):
+def fill(bank, rankings, methods, end=np.inf):
     """Rank all candidates of a Bank, which keeps the matrices that a split sums.
 
     Gaussian ones too, if any of the methods reads them. No recipe is begun after the

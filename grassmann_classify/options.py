@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import textwrap
-from argparse import BooleanOptionalAction
 from pathlib import Path
 
 from grassmann_classify.settings import (
@@ -213,7 +212,7 @@ OPTIONS = {
     ),
     "--center": dict(
         help="remove the mean frame of each set first, or do not (default: chosen)",
-        action=BooleanOptionalAction,
+        action=argparse.BooleanOptionalAction,
     ),
     "--stack": dict(
         help="stack each frame with the next M - 1, or several M to choose from (default: 1, "
@@ -291,7 +290,7 @@ OPTIONS = {
     "--kernels": dict(
         help="also kgSC and kgLC, which keep all frames in memory (default: if these fit and "
         "some minutes suffice)",
-        action=BooleanOptionalAction,
+        action=argparse.BooleanOptionalAction,
     ),
     "--lam": dict(
         help="candidate lambdas of gSC, of 0 to 1 (default: "
@@ -470,8 +469,10 @@ class Parser(argparse.ArgumentParser):
         return meant(word.partition("=")[0], self._option_string_actions)
 
     def error(self, message):
-        text = printable(message, but="")
-        self.exit(2, f"{self.prog}: error: {text}; see {self.prog} --help\n")
+        self.exit(
+            2,
+            f"{self.prog}: error: {printable(message, but='')}; see {self.prog} --help\n",
+        )
 
 
 class HelpAll(argparse.Action):
@@ -498,8 +499,9 @@ def parse(arguments, prog=INSTALLED):
     parser.set_defaults(**dict.fromkeys(("data", "new", "more")) | DEFAULTS)
     options, unknown = parser.parse_known_args(others)
     if unknown:
-        hint = parser.hint(unknown[0])
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        parser.error(
+            f"unrecognized arguments: {' '.join(unknown)}{parser.hint(unknown[0])}"
+        )
     options.name = name
     options.command = shlex.join([*prog.split(), *arguments])
     try:
@@ -569,8 +571,8 @@ def parser_of(name, prog=INSTALLED, everything=False):
     )
     parser.add_argument(dest, type=Path, metavar=metavar, help=words, **optional)
     for subject, flags in (first, *others):
-        hidden = {"help": argparse.SUPPRESS}
-        hidden = {} if everything or subject == first[0] else hidden
+        is_shown = everything or subject == first[0]
+        hidden = {} if is_shown else {"help": argparse.SUPPRESS}
         group = parser.add_argument_group(subject)
         for flag in flags:
             instead = INSTEAD.get(name, {}).get(flag, {})
@@ -620,8 +622,11 @@ def _check(options):
 
 def _check_files(options):
     """What is read must be there, and of the right kind."""
-    data = "--data" if options.name == "predict" else "DIR"
-    arguments = {"data": data, "more": "MORE", "new": "NEW"}
+    arguments = {
+        "data": "--data" if options.name == "predict" else "DIR",
+        "more": "MORE",
+        "new": "NEW",
+    }
     for name, kind in READ.items():
         path = getattr(options, name)
         if path and not (path.is_file() or path.is_dir() and kind != "a file"):

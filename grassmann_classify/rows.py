@@ -1,7 +1,6 @@
 """The rows of a table: methods of the paper, their peers, and what a user tries first."""
 
 import itertools
-import math
 import re
 import time
 import warnings
@@ -331,7 +330,7 @@ class Split:
     folds: list
     once: list
     ranking: Ranking
-    end: float = math.inf
+    end: float = np.inf
     shrinkage: tuple = SHRINKAGE
     # {linear: (InnerProduct, K (n, n), made of Whitened)}
     shared: dict = field(default_factory=dict)
@@ -352,24 +351,6 @@ class Split:
         return self.shared[linear]
 
 
-def attempt(method, split, run=None):
-    """The Outcome of a method by run(method, split), None: searched; or why it failed."""
-    run = run or searched
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        # many classes are no mistake, and SVC would warn at each fit
-        warnings.filterwarnings(
-            "ignore", "The number of unique classes is greater than 50%"
-        )
-        try:
-            outcome = run(method, split)
-        except Exception as error:
-            outcome = Outcome(method, failed=str(error) or type(error).__name__)
-    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
-    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
-
-
 @on_one_thread
 def searched(method, split):
     """The Outcome of the best candidate of a method, fitted.
@@ -387,8 +368,7 @@ def searched(method, split):
     fitted = None
     while fitted is None:
         left = max(0.0, split.end - time.perf_counter())
-        seconds = None if left == math.inf else left
-        choice = search.choose(candidates, seconds=seconds)
+        choice = search.choose(candidates, seconds=None if left == np.inf else left)
         try:
             parameters = dict(choice.parameters)
             fitted = fitted_to(method, parameters, candidates[choice.gram], split)
@@ -425,6 +405,23 @@ def fixed(method, split):
     return Outcome(method, *fitted_to(method, parameters, candidate, split))
 
 
+def attempt(method, split, run=searched):
+    """The Outcome of a method by run(method, split), or why it failed."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # many classes are no mistake, and SVC would warn at each fit
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes is greater than 50%"
+        )
+        try:
+            outcome = run(method, split)
+        except Exception as error:
+            outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
+    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
+
+
 def _candidates(method, split):
     """({((parameter, value), ...): candidate} of a method, its InnerProduct or None)."""
     bank = split.bank
@@ -448,9 +445,8 @@ def _candidates(method, split):
             (("shrinkage", shrinkage),): Whitened(K, split.label, shrinkage, made)
             for shrinkage in split.shrinkage
         }, inner
-    some = [ranking.usual()]
-    if method.among == "each":
-        some = ranking.summed(method.reads == "gram")
+    each = ranking.summed(method.reads == "gram")
+    some = each if method.among == "each" else [ranking.usual()]
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
     grams = dict(bank.grams_of(some))
     return {tuple(c.point.items()): tuning.Gram(grams[c]) for c in some}, None
@@ -468,8 +464,7 @@ def uncentred(bank):
 def features(bank, kind, name):
     """A few rows of each set of a Bank by a recipe, of first_tries.FEATURES."""
     if (kind, name) not in bank.made:
-        sets = bank.sets(name)
-        bank.made[kind, name] = first_tries.few_features(kind, sets)
+        bank.made[kind, name] = first_tries.few_features(kind, bank.sets(name))
     return bank.made[kind, name]
 
 
