@@ -77,13 +77,12 @@ def add(recipe, settings, paths, out):
         kind = float if model.labels.dtype.kind == "f" else int
         label = np.array([_number(text, kind) for text in label.tolist()])
     say_alike({*label.tolist(), *model.classes.tolist()})
-    before = len(model.labels)
-    model = more(model, collection._replace(label=label), clips)
+    grown = more(model, collection._replace(label=label), clips)
     say_failed(collection)
-    save_model(paths.save, model)
-    n = len(model.labels) - before
-    tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
-    tell_who_answers(model, settings.coverage)
+    save_model(paths.save, grown)
+    n = len(grown.labels) - len(model.labels)
+    tell(f"{plural(n, 'set')} more, {plural(len(grown.classes), 'class')}")
+    tell_who_answers(grown, settings.coverage)
 
 
 def _number(text, kind):
@@ -167,8 +166,10 @@ def answer(settings, paths, out, model, new):
         for name, why in answers.failed.items()
     ]
     records = with_groups(records, new)
-    how = {"method": model.method, "chosen": model.chosen}
-    rows = [in_cells(record) | how for record in records]
+    rows = [
+        {**in_cells(record), "method": model.method, "chosen": model.chosen}
+        for record in records
+    ]
     header = [*rows[0]]
     cells = ([row.get(name) for name in header] for row in rows)
     write_rows(out, "predictions.csv", header, cells)

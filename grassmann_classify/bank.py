@@ -20,7 +20,7 @@ from grassmann_classify.recipes import (
     resampled,
     shortened,
 )
-from grassmann_classify.settings import MOST_P, Settings, candidate_points
+from grassmann_classify.settings import MOST_P, SPECTRUM, Settings
 from grassmann_classify.words import all_in_words, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
@@ -205,7 +205,10 @@ class Bank(Rows):
     def __init__(self, collection, recipes=None, settings=None, videos=None):
         super().__init__(collection, recipes)
         settings = settings or Settings()
-        self.p, self.spectrum = candidate_points(settings)
+        # None: every p; of p and spectrum [] where the other alone is given
+        every = settings.p is None and settings.spectrum is None
+        self.p = None if every else settings.p or []
+        self.spectrum = SPECTRUM if every else settings.spectrum or []
         self.kernel = settings.kernel
         self.videos = videos
         self.grams = {}

@@ -9,7 +9,6 @@ classes are possible.
 
 from collections import namedtuple
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -282,21 +281,23 @@ class Answers(
         """
         possible, unlike = possible_classes(self, coverage)
         labels = self.labels.tolist()
-        columns = {"clip": self.names}
-        if self.spans is not None:
-            columns |= zip(("start", "end"), self.spans.T.tolist())
-        columns["answer"] = [None if no else c for c, no in zip(labels, unlike)]
-        columns["nearest class"] = labels
         classes = self.classes.tolist()
-        columns[self.measure] = [
-            {c: float(f"{score:.4g}") for c, score in zip(classes, row)}
-            for row in self.scores
-        ]
-        columns["possible"] = possible
         reasons = [([], [])] * len(labels) if self.reasons is None else self.reasons
-        columns["because"] = [
-            [explained(self.labelled, [pair]) for pair in own] for own, _ in reasons
-        ]
+        times = [] if self.spans is None else self.spans.T.tolist()
+        columns = {
+            "clip": self.names,
+            **dict(zip(("start", "end"), times)),
+            "answer": [None if no else c for c, no in zip(labels, unlike)],
+            "nearest class": labels,
+            self.measure: [
+                {c: float(f"{score:.4g}") for c, score in zip(classes, row)}
+                for row in self.scores
+            ],
+            "possible": possible,
+            "because": [
+                [explained(self.labelled, [pair]) for pair in own] for own, _ in reasons
+            ],
+        }
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def to_frame(self, coverage=0.9):
@@ -336,10 +337,9 @@ def results_of(job, collection):
     failed = {}
     while todo:
         some = todo.pop(0)
-        sets = collection
-        if len(some) < len(names):
-            sets = some_sets(collection, [*some])
+        is_all = len(some) == len(names)
         try:
+            sets = collection if is_all else some_sets(collection, [*some])
             results |= dict(zip(some, job(sets)))
         except ValueError as error:
             if len(some) == 1:
@@ -354,7 +354,7 @@ def results_of(job, collection):
 
 def answers_of(model, collection):
     """Answers of a Model for the sets of a Collection."""
-    answers, failed = results_of(partial(_each_answered, model), collection)
+    answers, failed = results_of(lambda sets: _each_answered(model, sets), collection)
     class_index = np.array([index for index, *_ in answers.values()], int)
     scores = np.reshape(
         [row for _, row, _ in answers.values()], (-1, len(model.classes))

@@ -11,7 +11,6 @@ import platform
 import re
 from collections import Counter
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -208,8 +207,7 @@ class Report:
         name: its first word, up to _, has a caption. folded: it is shown at the end, when
         it is asked for.
         """
-        self._draw(name, title, plot, *arrays, **choices)
-        path = self.out.written.get(f"pictures/{name}.{self.paths.format}")
+        path = self._draw(name, title, plot, *arrays, **choices)
         if path is not None:
             caption = html.escape(CAPTIONS[name.partition("_")[0]])
             alt = html.escape(" ".join(title.split()))
@@ -222,15 +220,16 @@ class Report:
             )
 
     def _draw(self, name, title, plot, *arrays, **choices):
+        """The path of the picture, None if it could not be drawn."""
         matplotlib.use("agg")
         kind = self.paths.format
         ax = None
         try:
             ax = plot(*arrays, **choices)
             ax.set_title(printable(title).replace("$", r"\$"), fontsize=10)
-            self.out.write(
+            return self.out.write(
                 f"pictures/{name}.{kind}",
-                partial(ax.figure.savefig, format=kind, dpi=self.paths.dpi),
+                lambda file: ax.figure.savefig(file, format=kind, dpi=self.paths.dpi),
             )
         except Exception as error:
             why = " ".join(str(error).split())
@@ -260,9 +259,12 @@ class Report:
     def save(self):
         """Write the page, whole or not at all."""
         if self.folded:
-            n = plural(len(self.folded), "picture")
-            self.parts.append(f"<details><summary>{n} more</summary>")
-            self.parts += [*self.folded, "</details>"]
+            more = f"{plural(len(self.folded), 'picture')} more"
+            self.parts += [
+                f"<details><summary>{more}</summary>",
+                *self.folded,
+                "</details>",
+            ]
         made_by = {
             "grassmann_sc": core.__version__,
             **versions(),
@@ -324,8 +326,8 @@ def _figure(cell):
 
 def unusable(why):
     """The Table of clips, or windows, that could not be used, and why."""
-    title = f"{len(why)} could not be used"
-    return Table(["clip", "why"], [*why.items()], title if why else "")
+    title = f"{len(why)} could not be used" * bool(why)
+    return Table(["clip", "why"], [*why.items()], title)
 
 
 def webp(film):
@@ -456,9 +458,8 @@ def _add_confusion(report, classes, truth, predicted, anchors):
         for k, answer in enumerate(classes):
             count = answers[answer]
             shade = 0.6 * count / max(1, answers.total())
-            words = count or ""
-            if f"c{j}-{k}" in anchors:
-                words = f'<a href="#c{j}-{k}">{count}</a>'
+            link = f'<a href="#c{j}-{k}">{count}</a>'
+            words = link if f"c{j}-{k}" in anchors else count or ""
             style = f' style="background: rgba(0, 114, 178, {shade:.2f})"'
             cells.append(f'<td class="number"{style * bool(count)}>{words}</td>')
         lines.append("".join(cells))
@@ -512,8 +513,10 @@ def draw_answers(report, model, new, collection, answers, unlike):
                 (answers.labels[i], answers.runner_up[i]), answers.reasons[i]
             )
         ]
-        words = f"{called(answers.labels[i])}\n{caption(answers.names[i])}"
-        words += f"\n{UNLIKE}" * unlike[i]
+        words = (
+            f"{called(answers.labels[i])}\n{caption(answers.names[i])}"
+            + f"\n{UNLIKE}" * unlike[i]
+        )
         rows += [] if film is None else [row_of(film, words, *parts)]
     title = (
         f"{plural(len(rows), 'new clip')} of {len(answers.names)}, the least sure first\n"

@@ -89,16 +89,14 @@ def save_results(out, options, collection, pairs, results, n_done, comparison):
         "comparison": comparison._asdict(),
         "failed": [*collection.unusable.values()],
     }
-    text = json.dumps(content, default=_plain)
+    # NumPy's arrays and numbers as JSON has them, all else as text
+    text = json.dumps(
+        content, default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x)
+    )
     # nine digits of a fraction: the rest is rounding
     content = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
     text = json.dumps(content, indent=1)
     out.write("results.json", lambda file: file.write(text.encode()))
-
-
-def _plain(value):
-    """NumPy's arrays and numbers as JSON has them, all else as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def save_predictions(out, collection, pairs, results):
@@ -111,9 +109,8 @@ def save_predictions(out, collection, pairs, results):
         ]
         for row, i in enumerate(test):
             labels = ["" if answer is None else answer[row] for answer in answers]
-            rows.append([collection.names[i], k, collection.label[i], *labels])
-            if collection.group is not None:
-                rows[-1].insert(1, collection.group[i])
+            group = [] if collection.group is None else [collection.group[i]]
+            rows.append([collection.names[i], *group, k, collection.label[i], *labels])
     groups = [] if collection.group is None else ["group"]
     header = ["clip", *groups, "split", "truth", *results]
     write_rows(out, "predictions.csv", header, rows)
@@ -126,12 +123,16 @@ def _summary(label, pairs, splits):
     confusion = np.zeros((len(place), len(place)), int)
     np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
     accuracy = [split["accuracy"] for split in successes(splits)]
-    summary = {
+    return {
         "mean": np.mean(accuracy) if accuracy else None,
         "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
+        **{
+            name: [None if split["failed"] else split[name] for split in splits]
+            for name in ("accuracy", "balanced", "f1")
+        },
+        **{
+            name: [split[name] for split in splits]
+            for name in ("failed", "seconds", "chosen")
+        },
+        "confusion": confusion,
     }
-    for name in ("accuracy", "balanced", "f1"):
-        summary[name] = [None if split["failed"] else split[name] for split in splits]
-    for name in ("failed", "seconds", "chosen"):
-        summary[name] = [split[name] for split in splits]
-    return summary | {"confusion": confusion}

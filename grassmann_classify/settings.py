@@ -95,23 +95,20 @@ def check_value(value, name, rule):
         value = value.item()  # a number of NumPy's
     if value is None and rule.optional:
         return None
-    if not rule.many:
-        return _checked_value(value, name, rule)
-    words = KINDS[rule.kind][2]
-    try:
-        if isinstance(value, (str, bytes, dict)):
-            raise TypeError
-        each = rule._replace(many=False, optional=False)
-        values = [check_value(entry, name, each) for entry in value]
-    except TypeError:
-        raise TypeError(f"{name} must be a list of {words}, got {value!r}") from None
-    if not values:
-        raise ValueError(f"{name} must hold {words}, got none")
-    return values
-
-
-def _checked_value(value, name, rule):
-    kind, words, _ = KINDS[rule.kind]
+    kind, words, several = KINDS[rule.kind]
+    if rule.many:
+        try:
+            if isinstance(value, (str, bytes, dict)):
+                raise TypeError
+            each = rule._replace(many=False, optional=False)
+            values = [check_value(entry, name, each) for entry in value]
+        except TypeError:
+            raise TypeError(
+                f"{name} must be a list of {several}, got {value!r}"
+            ) from None
+        if not values:
+            raise ValueError(f"{name} must hold {several}, got none")
+        return values
     if not isinstance(value, kind) or isinstance(value, bool) != (rule.kind is bool):
         raise TypeError(f"{name} must be {words}, got {value!r}")
     if rule.kind is str and not value.strip(" ,"):
@@ -299,13 +296,6 @@ class Paths:
     json: bool = False  # answers to stdout as objects
     dpi: int = DPI
     command: str = ""  # as it was typed
-
-
-def candidate_points(settings):
-    """(p, spectrum) to search: None for every p, [] where the other alone is given."""
-    if settings.p is None and settings.spectrum is None:
-        return None, SPECTRUM
-    return settings.p or [], settings.spectrum or []
 
 
 def parts_of_recipe(settings):
