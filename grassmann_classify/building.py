@@ -19,7 +19,14 @@ from grassmann_classify.recipes import (
     resampled,
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
-from grassmann_classify.words import each_once, first_of, plural, printable, to_stderr
+from grassmann_classify.words import (
+    each_once,
+    first_of,
+    grouped,
+    plural,
+    printable,
+    to_stderr,
+)
 from grassmann_sc import frames, shared, subspaces
 
 ADVICE = {  # for arguments of frames.Avoidable
@@ -197,9 +204,7 @@ def look_at_new(clips, recipe, shape, strict=False):
 def _lost(clips, headers):
     """A line for each reason for which classes lose usable clips, or all clips."""
     lines = {}
-    classes = {}
-    for clip in clips:
-        classes.setdefault(clip.label, []).append(headers[clip.name])
+    classes = grouped((clip.label, headers[clip.name]) for clip in clips)
     for label, members in classes.items():
         failures = [r for r in members if isinstance(r, Failure)]
         avoidable = [failure for failure in failures if failure.avoidable]

@@ -1,6 +1,6 @@
 """Clips that are there twice: with the same frames, or in another encoding."""
 
-from collections import Counter, defaultdict, namedtuple
+from collections import Counter, namedtuple
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 from grassmann_classify.clips import block_means, threaded
+from grassmann_classify.words import grouped
 from grassmann_sc import shared
 
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
@@ -39,8 +40,10 @@ def copies_of(collection):
     if sets is None:
         pairs = _equal_subspaces(collection.X)
     else:
-        pairs = _near_in_small(sets, collection.frame, collection.label)
-        pairs |= _with_equal_frames(sets)
+        pairs = {
+            **_near_in_small(sets, collection.frame, collection.label),
+            **_with_equal_frames(sets),
+        }
     return [Copy(i, j, pairs[i, j]) for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
@@ -75,12 +78,10 @@ def _with_equal_frames(sets):
         lambda rows: tuple(hash(row.tobytes()) for row in rows), sets, "copies"
     )
     frames = [*map(set, hashes)]
-    holders = defaultdict(list)
-    twins = defaultdict(list)
-    for i, numbers in enumerate(frames):
-        twins[hashes[i]].append(i)
-        for number in numbers:
-            holders[number].append(i)
+    twins = grouped((numbers, i) for i, numbers in enumerate(hashes))
+    holders = grouped(
+        (number, i) for i, numbers in enumerate(frames) for number in numbers
+    )
     shared = Counter()
     common = Counter()
     for owners in holders.values():

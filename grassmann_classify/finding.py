@@ -19,6 +19,7 @@ from grassmann_classify.clips import Clip
 from grassmann_classify.splits import meaning_one_of, read_parts, read_rows
 from grassmann_classify.words import (
     first_of,
+    grouped,
     is_unnamed,
     plural,
     printable,
@@ -274,10 +275,8 @@ def find_labelled(folder, path):
         for clip in find_new_clips(folder)
         if not (clip.sources[0].exists() and clip.sources[0].samefile(path))
     }
-    stems = {name: os.path.splitext(name)[0] for name in clips}
-    counts = Counter(stems.values())
-    whole = {stem: name for name, stem in stems.items() if counts[stem] == 1}
-
+    stems = grouped((os.path.splitext(name)[0], name) for name in clips)
+    whole = {stem: alike[0] for stem, alike in stems.items() if len(alike) == 1}
     means = meaning_one_of(clips)
     means_stem = meaning_one_of(whole)
 
@@ -297,11 +296,11 @@ def find_labelled(folder, path):
     for name in [name for name in clips if name in cells_of]:
         cells = cells_of[name]
         if not is_unnamed(cells["label"]):
-            label = printable(cells["label"], but="")
             group = cells.get("group", "")
             labelled.append(
                 clips[name]._replace(
-                    label=label, group=None if is_unnamed(group) else group
+                    label=printable(cells["label"], but=""),
+                    group=None if is_unnamed(group) else group,
                 )
             )
     if len(labelled) < len(clips):

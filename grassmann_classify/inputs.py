@@ -27,7 +27,14 @@ from grassmann_classify.finding import (
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
-from grassmann_classify.words import as_number, each_once, first_of, plural, to_stderr
+from grassmann_classify.words import (
+    as_number,
+    each_once,
+    first_of,
+    grouped,
+    plural,
+    to_stderr,
+)
 from grassmann_sc import frames
 
 # sizes above which kernels are left out by default
@@ -106,10 +113,10 @@ def check_clock(clips, recipe):
 
 def say_alike(labels):
     """Say which labels, of different texts, are the same number, or word."""
-    texts = {}
-    for label in sorted(map(str, labels)):
-        meant = as_number(unicodedata.normalize("NFC", label.strip()))
-        texts.setdefault(meant, []).append(repr(label))
+    texts = grouped(
+        (as_number(unicodedata.normalize("NFC", label.strip())), repr(label))
+        for label in sorted(map(str, labels))
+    )
     for alike in texts.values():
         if len(alike) > 1:
             to_stderr(
@@ -126,8 +133,7 @@ def new_clips(path, recipe, settings):
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
         return read_sets(path, recipe.key, recipe.axes)[1], recipe
     recordings = recipe.columns is not None and recipe.window is not None
-    clips = find_new_clips(path, settings.group_by, recordings)
-    clips = with_bases(clips, recipe.key)
+    clips = with_bases(find_new_clips(path, settings.group_by, recordings), recipe.key)
     check_clock(clips, recipe)
     names = settings.label_column, settings.group_column
     if recipe.columns is None and recipe.axes is None:
@@ -162,9 +168,13 @@ def recipe_of(clips, recipe, settings):
 def read(recipe, settings, paths, clips):
     """The Bank of all clips: their Collection by each recipe to choose from."""
     start = time.perf_counter()
-    by = read_by(recipe, settings)
-    most_rows = np.inf if settings.kernels else MOST_ROWS
-    collection = collection_of(by, settings, paths, clips, most_rows)
+    collection = collection_of(
+        read_by(recipe, settings),
+        settings,
+        paths,
+        clips,
+        most_rows=np.inf if settings.kernels else MOST_ROWS,
+    )
     seconds = time.perf_counter() - start
     recipes = recipes_for(recipe, settings, collection)
     n, d, p = collection.X.shape

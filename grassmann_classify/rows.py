@@ -23,7 +23,7 @@ from grassmann_classify.inner_product import (
     Whitened,
     mean_of,
 )
-from grassmann_classify.words import all_in_words, plural, printable
+from grassmann_classify.words import all_in_words, grouped, plural, printable
 from grassmann_sc import estimators, shared, tuning
 
 LEVEL = 0.05  # chance that of equally good rows any is not called as good
@@ -476,9 +476,9 @@ def _point(name):
 
 def _left_out(choice):
     """{what the candidates left out for one reason have in common: the reason}."""
-    by_reason = {}
-    for name, why in choice.left_out.items():
-        by_reason.setdefault(why, []).append(_point(name).items())
+    by_reason = grouped(
+        (why, _point(name).items()) for name, why in choice.left_out.items()
+    )
     left_out = {}
     for why, (first, *others) in by_reason.items():
         common = dict(item for item in first if all(item in point for point in others))

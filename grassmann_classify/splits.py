@@ -17,6 +17,7 @@ from grassmann_classify.words import (
     FORMULA,
     clip_names,
     first_of,
+    grouped,
     plural,
     printable,
     to_stderr,
@@ -113,9 +114,7 @@ def meaning_one_of(names):
 
     They are compared as people read them: some systems store ü as u and two dots.
     """
-    forms = {}
-    for name in names:
-        forms.setdefault(unicodedata.normalize("NFC", name), []).append(name)
+    forms = grouped((unicodedata.normalize("NFC", name), name) for name in names)
 
     def meant(text):
         alike = forms.get(unicodedata.normalize("NFC", text), [])
@@ -156,9 +155,7 @@ def split_by_parts(parts, names, clip):
     If a clip was cut into several sets, its sets stay together. Clips without sets are
     passed over.
     """
-    sets = {}
-    for i, name in enumerate(clip_names(names, clip)):
-        sets.setdefault(name, []).append(i)
+    sets = grouped((name, i) for i, name in enumerate(clip_names(names, clip)))
     pairs = []
     for what, *sides in parts.pairs:
         train, test = (
@@ -202,9 +199,11 @@ def splits_of(settings, paths, collection, parts):
 
 def strangers(label, pairs):
     """What to say of classes that are tested in a split and have nothing to train."""
-    tests = Counter()
-    for train, test in pairs:
-        tests.update(np.setdiff1d(label[test], label[train]).tolist())
+    tests = Counter(
+        c
+        for train, test in pairs
+        for c in np.setdiff1d(label[test], label[train]).tolist()
+    )
     return [
         f"class {c} has clips to test and none to train in {n} of {len(pairs)} splits: no "
         "answer there can be right"
@@ -216,8 +215,9 @@ def split_by_group(label, group):
     """Each group once as the test part, the others as the training part."""
     if len(np.unique(group)) < 2:
         raise ValueError(f"leaving one group out needs two groups, got one: {group[0]}")
-    pairs = LeaveOneGroupOut().split(label, label, group)
-    return tuning.check_splits(pairs, len(label), group)
+    return tuning.check_splits(
+        LeaveOneGroupOut().split(label, label, group), len(label), group
+    )
 
 
 def split_at_random(label, share, repeats, seed, clip=None):
@@ -346,15 +346,14 @@ def say_kept_together(collection, pairs):
     Each message is said once, with the number of splits that it holds for.
     """
     clips = np.array(clip_names(collection.names, collection.clip))
-    kept = []
-    messages = Counter()
-    for split in pairs:
-        units, reasons = kept_together(collection.label, collection.group, clips, split)
-        kept.append(units)
-        messages.update(reasons)
+    kept = [
+        kept_together(collection.label, collection.group, clips, split)
+        for split in pairs
+    ]
+    messages = Counter(why for _, reasons in kept for why in reasons)
     for why, n in messages.items():
         to_stderr(f"{n} of {len(pairs)} splits: {why}" if len(pairs) > 1 else why)
-    return kept
+    return [units for units, _ in kept]
 
 
 def kept_together(label, group, clip, split):

@@ -11,7 +11,14 @@ import numpy as np
 from grassmann_classify.baseline_rows import meaning
 from grassmann_classify.evaluation import shares_of
 from grassmann_classify.rows import FEWEST, front, within_chance
-from grassmann_classify.words import FORMULA, TERMS, UNLIKE, in_words, plural
+from grassmann_classify.words import (
+    FORMULA,
+    TERMS,
+    UNLIKE,
+    grouped,
+    in_words,
+    plural,
+)
 from grassmann_sc import shared
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+|inf|nan)(e[+-]?\d+)?", re.IGNORECASE)
@@ -63,8 +70,9 @@ class Table:
 
         Of the first `most` rows, None: all.
         """
-        columns = zip(self.columns, *self.rows[:most])
-        columns = [[*map(str, column)] for column in columns]
+        columns = [
+            [*map(str, column)] for column in zip(self.columns, *self.rows[:most])
+        ]
         first = len(columns) - self.numbers
         return [(c, k >= first) for k, c in enumerate(columns) if any(c[1:])]
 
@@ -131,10 +139,12 @@ def accuracies(results, columns, comparison):
             if spread:
                 cells.append(f"{np.std(shares, ddof=1):.1f}" if len(shares) > 1 else "")
         behind = comparison.behind.get(name)
-        cells.append("" if behind is None else f"{round(behind, 1) + 0.0:.1f}")
-        cells.append("yes" if name in comparison.as_good else "")
         seconds = np.mean([split["seconds"] for split in done or splits])
-        cells.append(f"{seconds:.{2 if seconds < 10 else 0}f}")
+        cells += [
+            "" if behind is None else f"{round(behind, 1) + 0.0:.1f}",
+            "yes" if name in comparison.as_good else "",
+            f"{seconds:.{2 if seconds < 10 else 0}f}",
+        ]
         rows.append([name, *cells] if done else [name, "failed", *cells[1:-1], ""])
     notes = ["as good: within chance of the best row"] * bool(comparison.as_good)
     if spread:
@@ -260,10 +270,11 @@ def summed(results):
 
     Rows that sum the same candidates are in one.
     """
-    rows_of = {}
-    for name, (first, *_) in results.items():
-        if first["summed"] and "candidates" in first["chosen"]:
-            rows_of.setdefault(tuple(first["summed"]), []).append(name)
+    rows_of = grouped(
+        (tuple(first["summed"]), name)
+        for name, (first, *_) in results.items()
+        if first["summed"] and "candidates" in first["chosen"]
+    )
     rows = []
     for pairs, names in rows_of.items():
         heads = [", ".join(names), *[""] * len(pairs)]
@@ -347,13 +358,9 @@ def compared(results, pairs, collection):
     """
     label = collection.label
     tested = np.concatenate([test for _, test in pairs])
-    unit = collection.clip
-    what = "clip"
     group = collection.group
-    if group is not None and len(np.unique(group[tested])) >= FEWEST:
-        unit = group
-        what = "group"
-    unit = np.unique(unit, return_inverse=True)[1]
+    by_group = group is not None and len(np.unique(group[tested])) >= FEWEST
+    unit = np.unique(group if by_group else collection.clip, return_inverse=True)[1]
     n_units = len(np.unique(unit[tested]))
     index = np.unique(label[tested], return_inverse=True)[1]
     sizes = [len(test) for _, test in pairs]
@@ -364,8 +371,7 @@ def compared(results, pairs, collection):
     ]
     shares = {}
     for name, splits in results.items():
-        done = successes(splits)
-        if len(done) == len(pairs):
+        if len(successes(splits)) == len(pairs):
             # each split counts as much, whatever its size
             right = [
                 (split["predicted"] == label[test]) / (len(test) * len(pairs))
@@ -380,7 +386,7 @@ def compared(results, pairs, collection):
     about = Comparison(
         chance=100 * np.mean(parts, axis=0).max(),
         n_units=n_units,
-        unit=what,
+        unit="group" if by_group else "clip",
         pooled=pooled,
     )
     if not shares:

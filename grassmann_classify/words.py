@@ -177,13 +177,25 @@ def each_once(why):
     >>> each_once({"a": "a: no reader", "b": "b: no reader", "c": "x/c is damaged"})
     ['a, b: no reader', 'x/c is damaged']
     """
-    names = {}
-    for name, words in why.items():
-        names.setdefault(words.removeprefix(f"{name}:"), []).append(name)
+    names = grouped(
+        (words.removeprefix(f"{clip}:"), clip) for clip, words in why.items()
+    )
     return [
         words if words in why.values() else f"{first_of(some, ', ')}:{words}"
         for words, some in names.items()
     ]
+
+
+def grouped(pairs):
+    """{key: its values, as they come} of pairs (key, value).
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    values = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def first_of(texts, between):
