@@ -177,12 +177,8 @@ def _film(clip, number, recipe):
             if recipe.size is None and source.suffix.lower() in frames.VIDEOS:
                 source = decoded(source, recipe.reading)
             else:
-                few = recipe.reading | {
-                    "every": 1,
-                    "evenly": 2 * each + 1,
-                    "size": None,
-                }
-                source = frames.read_frames(source, **few)[1::2]
+                few = {"every": 1, "evenly": 2 * each + 1, "size": None}
+                source = frames.read_frames(source, **recipe.reading | few)[1::2]
         parts += middles(source, each)
     film = np.stack(middles(parts, number))
     if film.ndim != 3:

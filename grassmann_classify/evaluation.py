@@ -72,8 +72,17 @@ def split_of(bank, label, group, train, test, settings, *how):
         few = _evenly(few, label, MOST_TO_CHOOSE / len(few))
     repeated, n_repeats = folds_of_split(label, group, few, settings)
     once = repeated[: len(repeated) // n_repeats]
-    ranking = Ranking(label, once, bank.names[0])
-    return Split(bank, label, train, test, settings, repeated, once, ranking, *how)
+    return Split(
+        bank,
+        label,
+        train,
+        test,
+        settings,
+        repeated,
+        once,
+        Ranking(label, once, bank.names[0]),
+        *how,
+    )
 
 
 def evaluate(
@@ -93,8 +102,10 @@ def evaluate(
     on. shrinkage: as of Split.
     """
     split = split_of(bank, label, group, *split, settings, end, shrinkage)
-    methods = rows_of(bank, split.smallest, settings, methods_of)
-    methods = sorted(methods, key=lambda method: not is_coding(method.name))
+    methods = sorted(
+        rows_of(bank, split.smallest, settings, methods_of),
+        key=lambda method: not is_coding(method.name),
+    )
     fill(bank, [split.ranking], methods, end)
     for i, method in enumerate(methods):
         if i and time.perf_counter() > end:
@@ -312,9 +323,8 @@ def first_look(bank, pairs, settings, end=math.inf):
     share = min(1, LOOK / sum(map(len, pair)))
     train, test = (_evenly(part, label, share) for part in pair)
     some = np.union1d(train, test)
-    points = settings
-    if settings.spectrum or not settings.p:
-        points = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
+    weighted = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
+    points = weighted if settings.spectrum or not settings.p else settings
     # videos: for the names of their rows, which a first look leaves out
     look = Bank(some_sets(bank.collection, some), bank.recipes, points, bank.videos)
     if len(some) == len(label):

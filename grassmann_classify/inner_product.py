@@ -128,9 +128,8 @@ def fill(bank, rankings, methods, end=np.inf):
     only in what is summed. ValueError if there is no candidate.
     """
     began = time.perf_counter()
-    n = len(bank.collection.X)
     some = bank
-    if n > MANY:
+    if len(bank.collection.X) > MANY:
         parts = [
             part for ranking in rankings for fold in ranking.folds for part in fold
         ]
@@ -230,9 +229,10 @@ class InnerProduct:
         by_directions = [
             c.kernel is None and points.is_base(c.recipe) for c in self.candidates
         ]
-        sets = None if all(by_directions) else collection.sets
-        spectra = collection.spectra or bases_alone(collection.X)
-        points.collection = collection._replace(sets=sets, spectra=spectra)
+        points.collection = collection._replace(
+            sets=None if all(by_directions) else collection.sets,
+            spectra=collection.spectra or bases_alone(collection.X),
+        )
         return points
 
     def gram(self, *parts):

@@ -211,8 +211,9 @@ def clips_of(name, sets, labels, groups):
 def _source_of(rows):
     """The frames of a set as an array, or what is wrong with them."""
     try:
-        rule = "hold frames of one shape, got a ragged sequence"
-        frames = core.plain_array(rows, "frames", rule)
+        frames = core.plain_array(
+            rows, "frames", "hold frames of one shape, got a ragged sequence"
+        )
     except (TypeError, ValueError) as error:
         return error
     if frames.ndim < 2:

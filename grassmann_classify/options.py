@@ -535,11 +535,12 @@ def split(options):
 def flags_of(name):
     """{subject: flags} of a command, those that most need first."""
     *_, first, others = COMMANDS[name]
-    by_subject = {"most used": first.split()}
-    for subject, flags in BY_SUBJECT.items():
-        rest = [flag for flag in flags.split() if flag in others - {*first.split()}]
-        by_subject |= {subject: rest} if rest else {}
-    return by_subject
+    by_subject = {
+        subject: [flag for flag in flags.split() if flag in others - {*first.split()}]
+        for subject, flags in BY_SUBJECT.items()
+    }
+    by_subject = {subject: flags for subject, flags in by_subject.items() if flags}
+    return {"most used": first.split()} | by_subject
 
 
 def parser_of(name, prog=INSTALLED, everything=False):
@@ -630,8 +631,9 @@ def _check_files(options):
     for name, kind in READ.items():
         path = getattr(options, name)
         if path and not (path.is_file() or path.is_dir() and kind != "a file"):
-            flag = arguments.get(name, flag_of(name))
-            raise ValueError(f"{flag} must be {kind}, got {path}")
+            raise ValueError(
+                f"{arguments.get(name, flag_of(name))} must be {kind}, got {path}"
+            )
     if options.name == "predict":
         if bool(options.data) == bool(options.model):
             raise ValueError("--data is needed, or --model, and not both")

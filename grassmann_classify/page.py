@@ -416,14 +416,13 @@ def tell_where_wrong(report, run, pairs, results, first, pictures):
     wrong = wrong_answers(collection, pairs, results, first)
     classes = natural_classes(np.concatenate([truth, predicted]))
     place = {c: k for k, c in enumerate(classes)}
+    names = [*map(labelled, collection.names, label)]
     rows = []
     anchors = []
     for i, answer, times, reasons in wrong:
         anchor = f"c{place[label[i].item()]}-{place[answer]}"
         anchors.append(anchor if anchor not in anchors else f"{anchor}-{len(rows)}")
-        because = explained(
-            [*map(labelled, collection.names, label)], reasons[:DECIDED]
-        )
+        because = explained(names, reasons[:DECIDED])
         rows.append([collection.names[i], label[i], answer, because, times])
     if len(classes) <= MANY:
         _add_confusion(report, classes, truth, predicted, anchors[:SHOWN])

@@ -81,8 +81,9 @@ def _segments(spans):
     first, last = np.searchsorted(edges, spans).T
     segments = np.concatenate([np.arange(*pair) for pair in zip(first, last)])
     rows = np.cumsum([0, *last - first])
-    shape = len(spans), len(edges) - 1
-    covers = csr_array((np.ones(len(segments)), segments, rows), shape=shape).T.tocsr()
+    covers = csr_array(
+        (np.ones(len(segments)), segments, rows), shape=(len(spans), len(edges) - 1)
+    ).T.tocsr()
     some = covers.sum(axis=1) > 0
     return edges[:-1][some], edges[1:][some], covers[some]
 
