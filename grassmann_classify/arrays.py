@@ -382,6 +382,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     if recipe.window is None or not tables:
         return clips
     others = [clip for clip in clips if not is_table(clip.sources[0])]
+    short = []
     stretches = []
     left_out = Counter()
     wanted = {LABEL: label_column, GROUP: group_column}
@@ -397,16 +398,17 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
         long = _long_enough(parts, recipe, left_out)
         stretches += long
         if not long:
-            short = f"no stretch holds a window of {plural(recipe.window, 'row')}"
-            why = short if parts else "a number is missing in each row"
-            others.append(clip._replace(sources=[ValueError(f"{clip.name}: {why}")]))
+            none_holds = f"no stretch holds a window of {plural(recipe.window, 'row')}"
+            why = none_holds if parts else "a number is missing in each row"
+            failed = clip._replace(sources=[ValueError(f"{clip.name}: {why}")])
+            (short if parts else others).append(failed)
     read = [table for table in results if not isinstance(table, Exception)]
     for what, name in wanted.items():
         if read and not any(what in table.texts for table in read):
             to_stderr(f"no new recording has the column {name}")
     if any(left_out.values()):
         to_stderr(f"{plural(len(stretches), 'stretch')}{_in_words(left_out)}")
-    return others + stretches
+    return others + short + stretches
 
 
 def _read_tables(tables, recipe, texts):
