@@ -320,9 +320,10 @@ def labels_to_keep(labels, n, owners="atoms"):
     or need pickle, and are a TypeError.
     """
     classes, index = core.check_labels(labels, n, owners=owners)
-    if classes.dtype.kind not in "biufUS" or (classes != classes).any():
+    kind = classes.dtype.kind
+    if kind not in "biufUS" or kind == "f" and not np.isfinite(classes).all():
         raise TypeError(
-            "labels must be numbers but NaN, strings or bools, all of one type, that "
+            "labels must be finite numbers, strings or bools, all of one type, that "
             f"an array holds as they are, got {', '.join(map(repr, classes[-5:].tolist()))}"
         )
     return classes[index]

@@ -16,6 +16,7 @@ import itertools
 import math
 import os
 import re
+import threading
 import warnings
 import zlib
 from collections import namedtuple
@@ -336,8 +337,14 @@ def _chooser(every, at_most, evenly):
 
 
 def pick(items, every=1, at_most=None, evenly=None):
-    """Every k-th item, of these the first at_most, or so many at even steps, in a list."""
-    items = list(itertools.islice(itertools.islice(items, 0, None, every), at_most))
+    """Every k-th item, of these the first at_most, or so many at even steps.
+
+    In a list; of a range, however long, in one if it can be.
+    """
+    if isinstance(items, range):
+        items = items[::every][:at_most]
+    else:
+        items = list(itertools.islice(itertools.islice(items, 0, None, every), at_most))
     if evenly is None or not items:
         return items
     return [
@@ -626,8 +633,13 @@ def _array_header(path, key, columns):
         return ARRAYS[path.suffix.lower()].header(path, key)
 
 
+# Python 3.11 may fail where two threads read what NumPy writes as text
+_HEADERS = threading.Lock()
+
+
 def _plain_array(path, key):
-    return np.lib.format.open_memmap(path, mode="r")
+    with _HEADERS:
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def _plain_header(path, key):
@@ -649,7 +661,8 @@ def _packed_header(path, key):
         ) as member:
             version, _ = np.lib.format.read_magic(member)
             header = f"read_array_header_{min(version, 2)}_0"
-            shape, _, dtype = getattr(np.lib.format, header)(member)
+            with _HEADERS:
+                shape, _, dtype = getattr(np.lib.format, header)(member)
     return shape, dtype
 
 

@@ -321,7 +321,7 @@ def plot_sheet(
         ylim=(top, -0.05),
         xticks=[],
         yticks=[],
-        xlabel=note.replace("$", r"\$"),
+        xlabel=_drawable(note),
         frame_on=False,
     )
     return ax
@@ -469,7 +469,7 @@ def plot_timeline(
     ax.set_yticks([*ticks], [_cut(name, 1.5 * width) for name in ticks.values()])
     ax.set(
         ylim=(len(place) - 0.4, -0.4),
-        xlabel=f"time in {unit}".replace("$", r"\$"),
+        xlabel=_drawable(f"time in {unit}"),
         ylabel="recording",
     )
     ax.tick_params(axis="y", length=0, labelsize=FONT)
@@ -757,15 +757,19 @@ def _legend(ax, handles, names, columns):
 def _cut(text, width):
     """The text, without its middle if it is wider than so many font sizes.
 
-    Dollars are escaped: a name is no formula. Names that begin with _, which Matplotlib
-    hides, get a space first; bytes that are no UTF-8, which it cannot draw, become ?.
+    Names that begin with _, which Matplotlib hides, get a space first.
     """
-    text = str(text).encode("utf-8", "replace").decode()
+    text = str(text)
     text = f" {text}" if text.startswith("_") else text
     most = max(1, int(width / CHAR_WIDTH))
     if len(text) > most:
         text = text[: most // 2] + "…" + text[len(text) - (most - 1) // 2 :]
-    return text.replace("$", r"\$")
+    return _drawable(text)
+
+
+def _drawable(text):
+    """The text as Matplotlib draws it: no formula, and ? for what is no UTF-8."""
+    return text.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
 # ---------------------------------------------------------------------- axes and checks

@@ -118,7 +118,7 @@ def subspaces(
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
     X = bases(rng, _drawn(draw, n), d, p, draw(st.sampled_from(kinds)))
-    return X.astype(_drawn(draw, dtype))
+    return X.astype(_float_type(draw, dtype))
 
 
 @st.composite
@@ -192,7 +192,7 @@ def pairs_at_angles(
     X = Q[:, : k + more]
     Y = Q[:, :k] * np.cos(theta)
     Y[:, apart] += Q[:, k + more : needed] * np.sin(theta[apart])
-    dtype = _drawn(draw, dtype)
+    dtype = _float_type(draw, dtype)
     X = (X @ rotation(rng, k + more)).astype(dtype)
     Y = (Y @ rotation(rng, k)).astype(dtype)
     return AnglePair(Y, X, theta) if draw(st.booleans()) else AnglePair(X, Y, theta)
@@ -230,7 +230,7 @@ def tangents(
     m = min(p, d - p)
     s = largest * np.array([draw(st.sampled_from(LENGTHS)) for _ in range(m)])
     H = Q[:, p : p + m] * s @ rotation(rng, p)[:m]
-    dtype = _drawn(draw, dtype)
+    dtype = _float_type(draw, dtype)
     return Tangent((Q[:, :p] @ rotation(rng, p)).astype(dtype), H.astype(dtype))
 
 
@@ -283,7 +283,7 @@ def grams(
     [[2.0, 2.0], [2.0, 2.0]]
     """
     D = draw(dictionaries(n_atoms, d, p, kinds=kinds))
-    return _gram_of_atoms(D).astype(_drawn(draw, dtype))
+    return _gram_of_atoms(D).astype(_float_type(draw, dtype))
 
 
 CodingProblem = namedtuple(
@@ -366,7 +366,7 @@ def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
     D = bases(rng, n_atoms, d, p, draw(st.sampled_from(kinds)))
     if draw(st.booleans()):
         D[same] = X[0] @ rotation(rng, p)
-    dtype = _drawn(draw, dtype)
+    dtype = _float_type(draw, dtype)
     return X.astype(dtype), D.astype(dtype)
 
 
@@ -530,6 +530,14 @@ class _Axes:
 
     def integers(self, low, high):
         return low
+
+
+def _float_type(draw, dtype):
+    """A type that holds orthonormal columns to rounding."""
+    dtype = np.dtype(_drawn(draw, dtype))
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    return dtype
 
 
 def _drawn(draw, value):

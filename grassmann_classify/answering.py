@@ -38,6 +38,13 @@ from grassmann_classify.words import (
 )
 from grassmann_sc import files, plots
 
+AS_TEXT = {  # kinds of labels: what they are, and how a text is read as one
+    "i": ("integers", int),
+    "u": ("integers", int),
+    "f": ("numbers", float),
+    "b": ("True or False", {"True": True, "False": False}.__getitem__),
+}
+
 
 def predict(recipe, settings, paths, out):
     """Answer the clips NEW by a model of DIR, which may be saved, or by a saved one."""
@@ -73,9 +80,9 @@ def add(recipe, settings, paths, out):
     collection = build_more(model, clips, settings.strict)
     label = collection.label
     # in names of folders and files numbers are text
-    if model.labels.dtype.kind in "iuf" and label.dtype.kind == "U":
-        kind = float if model.labels.dtype.kind == "f" else int
-        label = np.array([_number(text, kind) for text in label.tolist()])
+    if model.labels.dtype.kind in AS_TEXT and label.dtype.kind == "U":
+        kind = model.labels.dtype.kind
+        label = np.array([_from_text(text, kind) for text in label.tolist()])
     say_alike({*label.tolist(), *model.classes.tolist()})
     grown = more(model, collection._replace(label=label), clips)
     say_failed(collection)
@@ -85,13 +92,16 @@ def add(recipe, settings, paths, out):
     tell_who_answers(grown, settings.coverage)
 
 
-def _number(text, kind):
-    """The number, of this kind, that is a label as a text."""
+def _from_text(text, kind):
+    """The label, of a kind of array, that is a text."""
+    what, read = AS_TEXT[kind]
     try:
-        return np.array(text).astype(kind)
-    except (OverflowError, ValueError):
+        if "_" in text:  # 1_0 is 10 for Python alone
+            raise ValueError
+        return read(text)
+    except (KeyError, ValueError):
         raise ValueError(
-            f"labels must be numbers, as those of the model are, got {text!r:.60}"
+            f"labels must be {what}, as those of the model are, got {text!r:.60}"
         ) from None
 
 

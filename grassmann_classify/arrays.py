@@ -75,6 +75,8 @@ def load_npz(path, key=None, axes=None):
     label = files.labels_to_keep(arrays[name], n, "sets")
     if label.dtype.kind == "S":
         label = np.char.decode(label, "utf-8", "backslashreplace")
+    if label.dtype.kind == "U":
+        label = np.array([printable(text, but="") for text in label.tolist()])
     names = np.array([clip.name for clip in clips])
     parts = [
         (f"{path}: split {i}", *(names[part] for part in pair))
@@ -186,7 +188,7 @@ def _sources(path, arrays, key, axes):
             raise ValueError(f"{path} must hold a basis, got none")
         return [*map(Basis, core.check_bases(bases, BASES))]
     if not stacked:
-        return [*map(_unpadded, _sets_in_one(arrays[name], name, axes))]
+        return [*map(_unpadded, _sets_in_one(arrays[name], f"{path}: {name}", axes))]
     if axes is not None:
         raise ValueError(
             f"{path} must hold one array of all sets to have axes, got stacked frames"

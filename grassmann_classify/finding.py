@@ -208,12 +208,18 @@ def group_of(path, group, group_by):
     """The group of a clip: its folder's, or what group_by matches in its file's name."""
     if group_by is None:
         return group
-    match = re.search(group_by, path.name)
-    if not match:
+    matched = group_matched(path, group_by)
+    if not matched:
         raise ValueError(
-            f"{path}: the name has no group, {group_by!r} does not match it"
+            f"{path}: the name has no group, {group_by!r} matches nothing of it"
         )
-    return match.group(1) if match.re.groups else match.group()
+    return matched
+
+
+def group_matched(path, group_by):
+    """What group_by, or its first group, matches in a file's name; None if nothing."""
+    match = re.search(group_by, path.name)
+    return match and (match.group(1) if match.re.groups else match.group()) or None
 
 
 def say_alone(clips, lacking):
@@ -347,8 +353,7 @@ def find_new_clips(path, group_by=None, recordings=False):
     for inner in paths:
         name = inner.relative_to(above).as_posix()
         name = inner.resolve().name if is_single and name in (".", "..") else name
-        is_grouped = re.search(group_by or "", inner.name)
-        group = group_of(inner, None, group_by) if is_grouped else None
+        group = group_matched(inner, group_by) if group_by else None
         clips.append(Clip(printable(name, but=""), None, group, [inner]))
     return _checked(clips)
 

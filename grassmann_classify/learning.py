@@ -293,13 +293,20 @@ def more(model, collection, clips):
         part = "added" if collection.group is None else "first"
         core.warn(f"groups are passed over: the {part} sets have none")
     names, owners = _names_apart(model, collection.names, whose, new, grown)
-    both = [model.labels, labels[new]]
+    both = np.concatenate([model.labels, labels[new]])
     if kinds == {"i"}:  # of signed and unsigned integers NumPy makes fractions
-        both = [array.tolist() for array in both]
+        numbers = [*model.labels.tolist(), *labels[new].tolist()]
+        is_large = max(numbers) >= 2**63
+        if is_large and min(numbers) < 0:
+            raise ValueError(
+                "labels must be integers that one type of NumPy holds, got "
+                f"{min(numbers)} and {max(numbers)}"
+            )
+        both = np.array(numbers, np.uint64 if is_large else np.int64)
     return replace(
         model,
         points=model.reader.joined(model.points, points),
-        labels=np.concatenate(both),
+        labels=both,
         names=[*model.names, *names],
         clips=[*model.clips, *owners],
         digests=model.digests and [*model.digests, *(digests[i] for i in new)],
@@ -321,19 +328,15 @@ def _new_sets(model, digests, labels, names, whose):
             model.digests or [], model.labels, model.names, model.clips
         )
     }
-    again = []
+    again = [j for j, digest in enumerate(digests) if digest in known]
     grown = set()
-    for j, digest in enumerate(digests):
-        if digest not in known:
-            known[digest] = labels[j], names[j], whose[j]
-            continue
-        label, name, clip = known[digest]
+    for j in again:
+        label, name, clip = known[digests[j]]
         if label != labels[j]:
             raise ValueError(
                 f"{names[j]} is labelled {labels[j]}, and the model has it as "
                 f"{name}, labelled {label}: a model keeps its labels, learn a new one"
             )
-        again.append(j)
         grown |= {clip} & {whose[j]}
     if again:
         core.warn(

@@ -465,8 +465,10 @@ class Parser(argparse.ArgumentParser):
     """Mistakes in a line, which names the command's --help."""
 
     def hint(self, word):
-        """At the option that is most like this word."""
-        return meant(word.partition("=")[0], self._option_string_actions)
+        """At the option that is most like this word, if it is none."""
+        word = word.partition("=")[0]
+        known = self._option_string_actions
+        return "" if word in known else meant(word, known)
 
     def error(self, message):
         self.exit(
@@ -610,6 +612,8 @@ def _check(options):
             ) from None
     _check_files(options)
     _check_pairs(options)
+    if options.feature_options and options.features == ["raw"]:
+        raise ValueError("--feature-options goes with descriptors but raw, got raw")
     if len(options.features or []) > 1:
         from grassmann_sc import frames
 

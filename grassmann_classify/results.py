@@ -95,22 +95,26 @@ def save_results(out, options, collection, pairs, results, n_done, comparison):
     )
     # nine digits of a fraction: the rest is rounding
     content = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
+    content["classes"] = natural_classes(collection.label)  # of which all digits count
     text = json.dumps(content, indent=1)
     out.write("results.json", lambda file: file.write(text.encode()))
 
 
 def save_predictions(out, collection, pairs, results):
     """predictions.csv: what each method answers for each test clip of each split."""
+    truth = collection.label.tolist()
     rows = []
     for k, (_, test) in enumerate(pairs):
         answers = [
-            splits[k]["predicted"] if k < len(splits) else None
+            None
+            if k >= len(splits) or splits[k]["failed"]
+            else splits[k]["predicted"].tolist()
             for splits in results.values()
         ]
         for row, i in enumerate(test):
             labels = ["" if answer is None else answer[row] for answer in answers]
             group = [] if collection.group is None else [collection.group[i]]
-            rows.append([collection.names[i], *group, k, collection.label[i], *labels])
+            rows.append([collection.names[i], *group, k, truth[i], *labels])
     groups = [] if collection.group is None else ["group"]
     header = ["clip", *groups, "split", "truth", *results]
     write_rows(out, "predictions.csv", header, rows)

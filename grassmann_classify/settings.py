@@ -36,7 +36,7 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "features": Rule("text", many=True, optional=True),
     "center": Rule(bool, optional=True),
     "stack": Rule(int, least=1, many=True, optional=True),
-    "lam": Rule(float, least=0, many=True),
+    "lam": Rule(float, least=0, most=1, many=True),
     "neighbors": Rule(int, least=1, many=True),
     "C": Rule(float, positive=True, many=True),
     "kernels": Rule(bool, optional=True),

@@ -225,8 +225,8 @@ def each_class(truth, predicted, most=None):
         taken = ""
         if answers:
             ((other, count),) = answers.most_common(1)
-            taken = f"{other} ({100 * count / n:.0f} %)"
-        rows.append((share, [c, taken, n, f"{share:.0f}"]))
+            taken = f"{other} ({percent(100 * count / n)} %)"
+        rows.append((share, [c, taken, n, percent(share)]))
     if most is not None:
         wrong = [row for row in rows if row[0] < 100]
         rows = sorted(wrong, key=lambda row: row[0])[:most]
@@ -237,10 +237,21 @@ def each_class(truth, predicted, most=None):
     )
 
 
+def percent(share):
+    """A share in % as a whole number; of neither none nor all it says so.
+
+    >>> percent(100.0), percent(99.7), percent(66.6), percent(0.2)
+    ('100', '> 99', '67', '< 1')
+    """
+    if 99.5 <= share < 100:
+        return "> 99"
+    return "< 1" if 0 < share <= 0.5 else f"{share:.0f}"
+
+
 def each_group(right, group):
     """The Table of the groups of n answers: how many are right (n,)."""
     rows = [
-        [g, np.sum(group == g), f"{100 * np.mean(right[group == g]):.0f}"]
+        [g, np.sum(group == g), percent(100 * np.mean(right[group == g]))]
         for g in natural_classes(group)
     ]
     return Table(["group", "answers", "right, %"], rows, numbers=2)

@@ -489,6 +489,11 @@ class _File(_Path):
 
     def write(self, row, codes, fingerprint, added):
         with open(self.path, "r+b") as file:
+            if os.path.getsize(self.path) < self._offset(row):
+                raise ValueError(
+                    f"out must be written by one run at a time, and {self.path} lost "
+                    f"rows before row {row}"
+                )
             file.truncate(self._offset(row))  # what was not whole
             file.seek(self._offset(row))
             file.write(np.ascontiguousarray(codes))

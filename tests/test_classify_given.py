@@ -1,5 +1,6 @@
 """Subspaces that are given, in place of frames: compared, learned, and answered."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -376,3 +377,41 @@ def test_labels_of_bytes_that_are_no_text_stay_apart(here):
 )
 def test_groups_are_named_by_what_they_are(group, name):
     assert group_named(group) == name
+
+
+def test_labels_are_written_with_all_digits_and_without_line_feeds(here, capsys):
+    bases, _ = bases_of_two_classes()
+    label = np.array([1234567890.25, 1234567890.75])[np.arange(20) % 2]
+    np.savez("b.npz", bases=bases, label=label)
+    main(["compare", "b.npz", *QUICK, "--repeats", "1"])
+    kept = json.loads((here / "out" / "results.json").read_text())
+    assert kept["classes"] == [1234567890.25, 1234567890.75]
+    np.savez("b.npz", bases=bases, label=np.array(["a\nb", "c"])[np.arange(20) % 2])
+    assert {clip.label for clip in load_npz("b.npz")[0]} == {r"a\nb", "c"}
+
+
+@pytest.mark.parametrize(
+    "labels, wrong", [([True, False], "1"), ([-3, 10], "1_0"), ([0.5, 2.0], "2_0")]
+)
+def test_names_of_folders_are_labels_of_the_models_type(here, labels, wrong):
+    bases, _ = bases_of_two_classes(24)
+    label = np.array(labels)[np.arange(24) % 2]
+    np.savez("b.npz", bases=bases[:20], label=label[:20])
+    asked = ["predict", "--data", "b.npz", "--methods", "gsc", "--save", "m.npz"]
+    main([*asked, "--no-pictures"])
+    for k in range(20, 24):
+        folder = here / "more" / str(label[k])
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(folder / f"{k}.npz", bases=bases[k])
+    main(["add", "more", "--model", "m.npz", "--save", "n.npz"])
+    assert sorted(load("n.npz").labels.tolist()) == sorted(label.tolist())
+    (here / "more" / str(labels[0])).rename(here / "more" / wrong)
+    with pytest.raises(SystemExit, match=f"as those of the model are, got '{wrong}'"):
+        main(["add", "more", "--model", "m.npz", "--save", "o.npz"])
+
+
+def test_labels_are_finite(here):
+    bases, _ = bases_of_two_classes()
+    np.savez("b.npz", bases=bases, label=np.array([1.0, np.inf])[np.arange(20) % 2])
+    with pytest.raises(SystemExit, match="labels must be finite numbers"):
+        main(["predict", "--data", "b.npz", "--save", "m.npz"])

@@ -475,11 +475,11 @@ def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
     monkeypatch.setattr("grassmann_classify.learning.build_all", None)
     labels = ["a", label, "b"]
     with pytest.raises(
-        (TypeError, ValueError), match=f"^labels must be numbers but .*{rule}"
+        (TypeError, ValueError), match=f"^labels must be finite numbers, .*{rule}"
     ):
         fit([np.eye(3)] * 3, labels)
     with pytest.raises(
-        (TypeError, ValueError), match=f"^labels must be numbers but .*{rule}"
+        (TypeError, ValueError), match=f"^labels must be finite numbers, .*{rule}"
     ):
         files.save(tmp_path / "atoms.npz", [np.eye(3)[:, :1]] * 3, labels=labels)
     assert not list(tmp_path.iterdir())
@@ -488,9 +488,9 @@ def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
 @pytest.mark.parametrize(
     "labels, rule",
     [
-        ([2**70, 0, 1], "be numbers but NaN, .* got 0, 1, 1180591620717411303424"),
-        ([0.5, np.nan, 1.0], "be numbers but NaN, .*nan"),
-        (np.array([1, np.nan, 1]), "be numbers but NaN, .*nan"),
+        ([2**70, 0, 1], "be finite numbers, .* got 0, 1, 1180591620717411303424"),
+        ([0.5, np.nan, 1.0], "be finite numbers, .*nan"),
+        (np.array([1, np.nan, 1]), "be finite numbers, .*nan"),
     ],
 )
 def test_numbers_that_an_array_would_alter_are_no_labels_of_a_file(
@@ -1174,16 +1174,27 @@ def test_a_recording_that_has_grown_stays_one_clip(tmp_path, capsys):
     assert model.clips.count("day.csv@0") == 17 and len({*model.clips}) == 2
 
 
-def test_sets_of_one_call_are_compared_with_each_other_too():
+def test_equal_sets_of_one_call_are_learned_as_fit_learns_them():
     sets, labels = image_sets(noise=1.5)
     few = fit(sets[:12], labels[:12], settings=settings_of("gSC", p=[2]))
     new = [sets[12], sets[13], sets[12]]
-    with pytest.warns(UserWarning, match="passed over 1 .*: added set 2"):
-        grown = add(few, new, labels[[12, 13, 12]])
-    assert len(grown.labels) == 14
-    other = next(label for label in labels if label != labels[12])
-    with pytest.raises(ValueError, match="added set 2 is labelled"):
-        add(few, new, [*labels[[12, 13]], other])
+    grown = add(few, new, labels[[12, 13, 12]])
+    assert [*grown.labels] == [*labels[:12], *labels[[12, 13, 12]]]
+    with pytest.warns(UserWarning, match="passed over 1 .*: added set 1"):
+        assert len(add(grown, [sets[14], sets[12]], labels[[14, 12]]).labels) == 16
+
+
+def test_integers_of_any_type_stay_integers():
+    """NumPy makes fractions of signed and unsigned ones."""
+    sets, labels = image_sets(noise=1.5)
+    number = np.unique(labels, return_inverse=True)[1]
+    large = number.astype(np.uint64) + np.uint64(2**63)
+    few = fit(sets[:12], large[:12], settings=settings_of("gSC", p=[2]))
+    grown = add(few, sets[12:18], number[12:18])
+    expected = [*large[:12].tolist(), *number[12:18].tolist()]
+    assert grown.labels.tolist() == expected and grown.labels.dtype.kind == "u"
+    with pytest.raises(ValueError, match="one type of NumPy holds, got -1 and 9223"):
+        add(few, sets[12:14], [-1, -1])
 
 
 def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
@@ -1218,7 +1229,7 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
     (tmp_path / "more" / "two").mkdir()
     np.save(tmp_path / "more" / "two" / "x.npy", rows + 2)
     adding = "add", tmp_path / "more", "--model", tmp_path / "numbers.npz", "--save"
-    with pytest.raises(SystemExit, match="labels must be numbers, .* got 'two'"):
+    with pytest.raises(SystemExit, match="labels must be integers, .* got 'two'"):
         main([*map(str, [*adding, tmp_path / "m4.npz", *out])])
     np.save(tmp_path / "data" / "1" / "short.npy", rows[:3] * [1, 2, 3, 4, 5, 6, 7, 8])
     given = "compare", tmp_path / "data", "--stack", 4, "--methods", "gsc"

@@ -51,7 +51,7 @@ def own_kernel(A, B):
         ("lam", 0.1, "lam must be a list of numbers, got 0.1"),
         ("lam", [0.1, -1], "lam must be at least 0, got -1"),
         ("lam", [np.nan], "lam must be at least 0, got nan"),
-        ("lam", [np.inf], "lam must be finite, got inf"),
+        ("lam", [np.inf], "lam must be at most 1, got inf"),
         ("neighbors", [2.0], r"neighbors must be a list of integers, got \[2\.0\]"),
         ("C", [1, 0], "C must be positive, got 0"),
         (
@@ -117,12 +117,16 @@ def test_a_command_is_asked_by_the_rules_of_settings(tmp_path, capsys):
     )
     for arguments, rule in (
         (["--seed", "2147483648"], "--seed must be at most 2147483647"),
-        (["--lam", "0.1", "inf"], "--lam must be finite, got inf"),
+        (["--lam", "0.1", "inf"], "--lam must be at most 1, got inf"),
         (["--methods", " , "], "--methods must hold the first words of rows"),
         (["--splits", "1"], "--splits must be a file, got 1"),
         (["--train", "inf"], "--train must be finite, got inf"),
         (["--train", "nan"], "--train must be at least 0, got nan"),
         (["--C", "nan"], "--C must be a number, got nan"),
+        (
+            ["--features", "raw", "--feature-options", '{"grid": 1}'],
+            "--feature-options goes with descriptors but raw",
+        ),
     ):
         with pytest.raises(SystemExit):
             parse(["compare", str(tmp_path), *arguments])

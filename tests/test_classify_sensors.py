@@ -277,7 +277,7 @@ def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
     out, err = capsys.readouterr()
     assert "2 recordings of 960 rows: 24 stretches" in err
     assert "168 sets" in out and "random splits" in out
-    with pytest.raises(SystemExit, match="the name has no group, '.z' does"):
+    with pytest.raises(SystemExit, match="the name has no group, '.z' matches"):
         main(["compare", "days", *RECORDING, "--group-by", "^z"])
 
 

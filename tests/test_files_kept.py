@@ -51,7 +51,7 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
     assert files.load(path).lam == 0.3
     with pytest.raises(
         TypeError,
-        match="labels must be numbers but NaN, .*, got None, 'a', 3",
+        match="labels must be finite numbers, .*, got None, 'a', 3",
     ):
         files.save(path, SMALL[:3], labels=[None, "a", 3])
 

@@ -554,7 +554,9 @@ def test_no_more_frames_are_asked_for_than_are_picked():
     items = iter(range(100))
     assert pick(items, every=3, at_most=2) == [0, 3]
     assert next(items) == 4
-    assert pick(range(9), every=4, at_most=2**62) == [0, 4, 8]
+    assert [*pick(range(9), every=4, at_most=2**62)] == [0, 4, 8]
+    assert pick(range(10**15), every=2, evenly=3) == [0, 5 * 10**14, 10**15 - 2]
+    assert len(pick(range(10**15))) == 10**15
 
 
 def test_frames_of_the_size_asked_for_are_of_the_type_of_others(tmp_path):

@@ -725,3 +725,21 @@ def test_arrays_over_bytes_are_no_path(tmp_path):
     path = tmp_path / "codes.npy"
     write_codes(path, held, held, 0.3)
     assert np.array_equal(load_codes(path), core.gsc(D, D, 0.3))
+
+
+def test_two_runs_that_write_one_file_leave_no_rows_of_zeros(tmp_path):
+    """The second begins anew, and ends early: the first says that its rows are gone."""
+    path = tmp_path / "codes.npy"
+
+    class Stored:
+        chunks = (45, 9, 2)
+        shape = X.shape
+        dtype = X.dtype
+
+        def __getitem__(self, rows):
+            if rows.start > 300:
+                write_codes(path, X[:64], D, 0.3, replace=True)
+            return X[rows]
+
+    with pytest.raises(ValueError, match="out must be written by one run at a time"):
+        write_codes(path, Stored(), D, 0.3)

@@ -378,6 +378,7 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
         [(np.eye(5), "three"), None, (np.eye(7), "four")],
         [],
     ]
+    plots.plot_sheet(rows, note="no text \udce9, $1").figure.canvas.draw()
     ax = plots.plot_sheet(rows, note="what it shows")
     assert [text.get_text().split("\n")[0] for text in ax.texts] == [
         "one",

@@ -310,6 +310,12 @@ def test_pairs_may_be_empty(pair):
     assert len(pair[0]) <= 2
 
 
+@pytest.mark.parametrize("dtype", [int, bool, np.float16])
+def test_types_that_hold_no_orthonormal_columns_are_refused(dtype):
+    with pytest.raises(ValueError, match="dtype must be float32 or float64, got "):
+        find(strategies.subspaces(dtype=dtype), lambda X: True)
+
+
 def test_problems_have_an_atom():
     with pytest.raises(ValueError, match="n_atoms must be >= 1, got 0"):
         find(strategies.coding_problems(n_atoms=0), lambda problem: True)
