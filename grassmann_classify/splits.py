@@ -182,7 +182,7 @@ def splits_of(settings, paths, collection, parts):
         how = "one group left out at a time"
         pairs = split_by_group(collection.label, collection.group)
     else:
-        number = f"{settings.train:g} clips a class"
+        number = f"{plural(int(settings.train), 'clip')} a class"
         share = number if settings.train >= 1 else f"{100 * settings.train:g} %"
         how = f"random splits, {share} to train"
         pairs = split_at_random(
@@ -193,7 +193,7 @@ def splits_of(settings, paths, collection, parts):
             collection.clip,
         )
     for train, _ in pairs:
-        check_classes(collection.label[train], f"{how}: a training part: ")
+        check_foldable(collection.label[train], f"{how}: a training part: ")
     return pairs, how
 
 
@@ -279,20 +279,24 @@ def check_classes(label, where=""):
         )
 
 
+def check_foldable(label, where=""):
+    """check_classes, and ValueError unless a class has two sets."""
+    check_classes(label, where)
+    if np.unique(label, return_counts=True)[1].max() < 2:
+        raise ValueError(
+            f"{where}parameters are chosen by cross-validation, which needs two training "
+            "sets of a class: every class has one"
+        )
+
+
 def folds(y, group, seed, repeats=1):
     """[(train, test), ...] for cross-validation on training sets with labels y.
 
     group: sets of one group stay in one fold if there are two groups or more. Sets are
     not tested whose class has none to learn from in a fold.
     """
-    check_classes(y)
-    counts = np.unique(y, return_counts=True)[1]
-    if counts.max() < 2:
-        raise ValueError(
-            "parameters are chosen by cross-validation, which needs two training sets "
-            "of a class: every class has one"
-        )
-    n = max(2, min(N_FOLDS, counts.min()))
+    check_foldable(y)
+    n = max(2, min(N_FOLDS, np.unique(y, return_counts=True)[1].min()))
     rng = np.random.default_rng(seed)
     if group is not None:
         group = np.unique(group, return_inverse=True)[1]

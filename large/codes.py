@@ -138,7 +138,10 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
         )
     with open(path, "rb"), files.refuse_damaged(path, "file of codes"):
         codes = np.lib.format.open_memmap(path, mode="r")
-        if codes.ndim != 2 or codes.dtype.kind != "f":
+        is_written = (
+            codes.dtype in (np.float32, np.float64) and codes.flags.c_contiguous
+        )
+        if codes.ndim != 2 or not is_written:
             raise ValueError(f"it holds {codes.dtype} {codes.shape}")
     return codes
 

@@ -743,3 +743,13 @@ def test_two_runs_that_write_one_file_leave_no_rows_of_zeros(tmp_path):
 
     with pytest.raises(ValueError, match="out must be written by one run at a time"):
         write_codes(path, Stored(), D, 0.3)
+
+
+def test_codes_of_another_order_of_bytes_or_axes_are_refused(tmp_path):
+    path = tmp_path / "codes.npy"
+    write_codes(path, X, D, 0.3)
+    whole = path.read_bytes()
+    for right, wrong in ((b"'<f8'", b"'>f8'"), (b"False", b"True "), (b"<f8", b"<f2")):
+        path.write_bytes(whole.replace(right, wrong))
+        with pytest.raises(ValueError, match="codes.npy is damaged"):
+            load_codes(path)
