@@ -538,10 +538,11 @@ def _video_shape(path, upright=False):
 
 def _display_matrix(frame):
     """[[a, b], [c, d]]: a video is shown at x' = a x + c y, y' = b x + d y."""
-    for data in frame.side_data:
-        if data.type.name == "DISPLAYMATRIX":
-            return np.frombuffer(data, np.int32).reshape(3, 3)[:2, :2].astype(float)
-    return np.eye(2)
+    try:
+        data = frame.side_data["DISPLAYMATRIX"]
+    except KeyError:
+        return np.eye(2)
+    return np.frombuffer(data, np.int32).reshape(3, 3)[:2, :2].astype(float)
 
 
 def _upright(image, matrix):

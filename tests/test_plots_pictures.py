@@ -637,7 +637,8 @@ def test_classes_beyond_the_colours_have_patterns():
 
 def test_timelines_have_labels_of_any_kind_and_texts_that_are_no_formula():
     day = np.datetime64("2020-01-01")
-    ax = plots.plot_timeline([("r", 0, 1, day), ("r", 1, 2, day + 1)], unit=r"$\x$")
+    after = np.datetime64("2020-01-02")
+    ax = plots.plot_timeline([("r", 0, 1, day), ("r", 1, 2, after)], unit=r"$\x$")
     ax.figure.canvas.draw()
     words = (
         [text.get_text() for text in ax.figure.legends[0].get_texts()]
