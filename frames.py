@@ -16,7 +16,6 @@ import itertools
 import math
 import os
 import re
-import threading
 import warnings
 import zlib
 from collections import namedtuple
@@ -589,8 +588,7 @@ def _frames_of_array(path, key, columns, frame_axis, choose, prepare):
     if path.suffix.lower() in TABLES:
         frames = read_table(path, columns).numbers
     else:
-        with _unreadable(path):
-            frames = ARRAYS[path.suffix.lower()].array(path, key)
+        frames = _by_reader(path, key, "array")
     axis = _axis_of_frames(path, frames.shape, frames.dtype, frame_axis)
     frames = np.moveaxis(frames, axis, 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
@@ -630,17 +628,21 @@ def _array_header(path, key, columns):
     if path.suffix.lower() in TABLES:
         numbers = read_table(path, columns).numbers
         return numbers.shape, numbers.dtype
+    return _by_reader(path, key, "header")
+
+
+def _by_reader(path, key, what):
+    """The array or the header of a file, of ARRAYS."""
+    read = getattr(ARRAYS[path.suffix.lower()], what)
     with _unreadable(path):
-        return ARRAYS[path.suffix.lower()].header(path, key)
-
-
-# Python 3.11 may fail where two threads read what NumPy writes as text
-_HEADERS = threading.Lock()
+        try:
+            return read(path, key)
+        except SystemError:  # of the parser of Python 3.11, beside that of a thread
+            return read(path, key)
 
 
 def _plain_array(path, key):
-    with _HEADERS:
-        return np.lib.format.open_memmap(path, mode="r")
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 def _plain_header(path, key):
@@ -662,8 +664,7 @@ def _packed_header(path, key):
         ) as member:
             version, _ = np.lib.format.read_magic(member)
             header = f"read_array_header_{min(version, 2)}_0"
-            with _HEADERS:
-                shape, _, dtype = getattr(np.lib.format, header)(member)
+            shape, _, dtype = getattr(np.lib.format, header)(member)
     return shape, dtype
 
 

@@ -183,7 +183,10 @@ class rbf(_Kernel):
         left: int,
         right: int,
     ) -> None:
-        _gaussian(product, self.gamma, *rows, *columns, left, right)
+        squares = rows.squares, columns.squares
+        _gaussian(
+            product, self.gamma, *squares, rows.frames, columns.frames, left, right
+        )
 
 
 @core.jit
@@ -204,9 +207,7 @@ CANCELS = 64.0
 
 
 @core.jit
-def _gaussian(
-    product, gamma, _, row_squares, rows, __, column_squares, columns, left, right
-):
+def _gaussian(product, gamma, row_squares, column_squares, rows, columns, left, right):
     """Replace product by exp(-gamma ||row - column||^2).
 
     product is that of rows and columns less one origin, from which the squares are; only

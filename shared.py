@@ -176,7 +176,7 @@ def check_classes(labels, N, name="labels", owners="atoms"):
     classes, index = core.check_labels(labels, N, name, owners)
     if len(classes) < 2:
         raise ValueError(
-            f"{name} must hold at least two classes, got one class: {classes[:1].tolist()[0]!r}"
+            f"{name} must hold at least two classes, got one class: {classes.tolist()[0]!r}"
         )
     return classes, index
 

@@ -14,7 +14,13 @@ from grassmann_classify.inputs import (
     read_by,
     say_alike,
 )
-from grassmann_classify.learning import build_more, build_new, learn, more
+from grassmann_classify.learning import (
+    as_integers,
+    build_more,
+    build_new,
+    learn,
+    more,
+)
 from grassmann_classify.model import answers_of, in_cells, possible_classes
 from grassmann_classify.model_file import load, save
 from grassmann_classify.page import Report, draw_answers, unusable
@@ -82,7 +88,8 @@ def add(recipe, settings, paths, out):
     # in names of folders and files numbers are text
     if model.labels.dtype.kind in AS_TEXT and label.dtype.kind == "U":
         kind = model.labels.dtype.kind
-        label = np.array([_from_text(text, kind) for text in label.tolist()])
+        label = [_from_text(text, kind) for text in label.tolist()]
+        label = as_integers(label) if kind in "iu" else np.array(label)
     say_alike({*label.tolist(), *model.classes.tolist()})
     grown = more(model, collection._replace(label=label), clips)
     say_failed(collection)

@@ -223,8 +223,9 @@ def _overview(clips, shapes, recipe):
     """
     what = "direction" if recipe.features == READY_MADE else "frame"
     counts, sizes = zip(*shapes)
-    unknown = f"unknown numbers of {what}s"
-    total = unknown if None in counts else plural(sum(counts), what)
+    total = f"unknown numbers of {what}s"
+    if None not in counts:
+        total = plural(sum(counts), what)
     each = [
         f"{size_in_words(size)} in {plural(n, 'clip')}"
         for size, n in Counter(sizes).most_common()

@@ -323,8 +323,9 @@ def first_look(bank, pairs, settings, end=math.inf):
     share = min(1, LOOK / sum(map(len, pair)))
     train, test = (_evenly(part, label, share) for part in pair)
     some = np.union1d(train, test)
-    weighted = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
-    points = weighted if settings.spectrum or not settings.p else settings
+    points = settings
+    if settings.spectrum or not settings.p:
+        points = replace(settings, p=None, spectrum=settings.spectrum or FIXED)
     # videos: for the names of their rows, which a first look leaves out
     look = Bank(some_sets(bank.collection, some), bank.recipes, points, bank.videos)
     if len(some) == len(label):

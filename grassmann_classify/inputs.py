@@ -215,9 +215,10 @@ def inputs_for(collection, recipe, settings, recipes=None):
     recipes: {name: Recipe} to choose from; None: that by which the sets were read.
     """
     recipe = recipe if recipes is None else base_of(recipe)
+    videos = None
     normalised = recipe.stack > 1 and recipe.center
-    may_run = not normalised and (settings.baselines or settings.methods)
-    videos = videos_of(collection, recipe.n_blocks) if may_run else None
+    if not normalised and (settings.baselines or settings.methods):
+        videos = videos_of(collection, recipe.n_blocks)
     return Bank(collection, recipes, settings, videos)
 
 

@@ -293,16 +293,10 @@ def more(model, collection, clips):
         part = "added" if collection.group is None else "first"
         core.warn(f"groups are passed over: the {part} sets have none")
     names, owners = _names_apart(model, collection.names, whose, new, grown)
-    both = np.concatenate([model.labels, labels[new]])
     if kinds == {"i"}:  # of signed and unsigned integers NumPy makes fractions
-        numbers = [*model.labels.tolist(), *labels[new].tolist()]
-        is_large = max(numbers) >= 2**63
-        if is_large and min(numbers) < 0:
-            raise ValueError(
-                "labels must be integers that one type of NumPy holds, got "
-                f"{min(numbers)} and {max(numbers)}"
-            )
-        both = np.array(numbers, np.uint64 if is_large else np.int64)
+        both = as_integers([*model.labels.tolist(), *labels[new].tolist()])
+    else:
+        both = np.concatenate([model.labels, labels[new]])
     return replace(
         model,
         points=model.reader.joined(model.points, points),
@@ -313,6 +307,17 @@ def more(model, collection, clips):
         groups=groups,
         pictures=pictures,
     )
+
+
+def as_integers(labels):
+    """Labels that are Python's integers as an array; ValueError if no type holds all."""
+    is_large = max(labels) >= 2**63
+    if max(labels) >= 2**64 or min(labels) < (0 if is_large else -(2**63)):
+        raise ValueError(
+            "labels must be integers that one type of NumPy holds, got "
+            f"{min(labels)} and {max(labels)}"
+        )
+    return np.array(labels, np.uint64 if is_large else np.int64)
 
 
 def _new_sets(model, digests, labels, names, whose):

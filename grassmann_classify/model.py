@@ -209,8 +209,11 @@ class Model:
 
     def described(self):
         """What answers, how it was chosen, and on which sets, in words."""
-        first = f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
-        sets = "the labelled sets" if self.judged == len(self.labels) else first
+        sets = "the labelled sets"
+        if self.judged != len(self.labels):
+            sets = (
+                f"the {self.judged} sets that it was chosen on, of {len(self.labels)}"
+            )
         return (
             f"{self.method} ({self.chosen}): {100 * self.score:.1f} % right in "
             f"cross-validation on {sets}"

@@ -457,8 +457,9 @@ def _add_confusion(report, classes, truth, predicted, anchors):
         for k, answer in enumerate(classes):
             count = answers[answer]
             shade = 0.6 * count / max(1, answers.total())
-            link = f'<a href="#c{j}-{k}">{count}</a>'
-            words = link if f"c{j}-{k}" in anchors else count or ""
+            words = count or ""
+            if f"c{j}-{k}" in anchors:
+                words = f'<a href="#c{j}-{k}">{count}</a>'
             style = f' style="background: rgba(0, 114, 178, {shade:.2f})"'
             cells.append(f'<td class="number"{style * bool(count)}>{words}</td>')
         lines.append("".join(cells))

@@ -445,8 +445,10 @@ def _candidates(method, split):
             (("shrinkage", shrinkage),): Whitened(K, split.label, shrinkage, made)
             for shrinkage in split.shrinkage
         }, inner
-    each = ranking.summed(method.reads == "gram")
-    some = each if method.among == "each" else [ranking.usual()]
+    if method.among == "each":
+        some = ranking.summed(method.reads == "gram")
+    else:
+        some = [ranking.usual()]
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
     grams = dict(bank.grams_of(some))
     return {tuple(c.point.items()): tuning.Gram(grams[c]) for c in some}, None

@@ -391,7 +391,13 @@ def test_labels_are_written_with_all_digits_and_without_line_feeds(here, capsys)
 
 
 @pytest.mark.parametrize(
-    "labels, wrong", [([True, False], "1"), ([-3, 10], "1_0"), ([0.5, 2.0], "2_0")]
+    "labels, wrong",
+    [
+        ([True, False], "1"),
+        ([-3, 10], "1_0"),
+        ([0.5, 2.0], "2_0"),
+        (np.array([3, 2**63 + 1], np.uint64), "3.0"),
+    ],
 )
 def test_names_of_folders_are_labels_of_the_models_type(here, labels, wrong):
     bases, _ = bases_of_two_classes(24)
