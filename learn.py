@@ -911,11 +911,10 @@ def add_square(S, Z, w, limit):
         weighted = few * w[start : start + step]
         for i in range(0, d, tile):
             for j in range(i, d, tile):
-                S[i : i + tile, j : j + tile] += (
-                    weighted[i : i + tile] @ few[j : j + tile].T
-                )
+                here = S[i : i + tile, j : j + tile]
+                _put(here, here + weighted[i : i + tile] @ few[j : j + tile].T)
     for i in range(tile, d, tile):
-        S[i : i + tile, :i] = S[:i, i : i + tile].T
+        _put(S[i : i + tile, :i], S[:i, i : i + tile].T)
 
 
 def add_products(samples, codes, sums):

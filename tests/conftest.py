@@ -26,8 +26,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # joblib's: one process evaluates splits, which sees what tests replace
 os.environ["LOKY_MAX_CPU_COUNT"] = "1"
-# subspaces of clips are not kept in the cache folder of who runs the tests
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="cache-of-tests-")
+# what commands keep for a second run lies in no user's folder
+CACHE = tempfile.TemporaryDirectory(prefix="cache-of-tests-")  # gone at the end
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 # those next to the first compile in folders of their own, while the first compiles here
 LONGEST = [
@@ -73,12 +74,6 @@ def little_to_collect():
     """
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """What commands keep for a second run lies in no user's folder."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
