@@ -135,7 +135,8 @@ def projected_codes(
                     x, atoms, usable, rules
                 )
 
-        core.run_blocks(solve, len(X[tile]), 4)
+        with shared.blas_threads():
+            core.run_blocks(solve, len(X[tile]), 4)
     _warn_of_ends(violation, gap, rules)
     return ProjectedCodes(codes, cost, violation, gap, n_iter) if return_info else codes
 

@@ -5,9 +5,11 @@ batches, progress, optional packages.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -238,13 +240,17 @@ def small_products(A, B, out):
     return out
 
 
+def work_of(sets):
+    """Multiplications of the largest of sets of frames with itself."""
+    return max((len(frames) * frames.size for frames in sets), default=0)
+
+
 def sets_in_block(sets, most):
     """Sets of frames that a thread decomposes at a time.
 
     Small sets stay in one thread: two would wait for Python's lock.
     """
-    small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
-    return max(1, len(sets)) if small else most
+    return max(1, len(sets)) if work_of(sets) < 2**21 else most
 
 
 def natural_order(name):
@@ -334,6 +340,30 @@ def float_type(*arrays):
 
 
 ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
+LARGE = 2**27  # of a decomposition, from which the threads of BLAS earn their start
+
+
+@functools.cache
+def _blas():
+    """The libraries that are loaded, for threadpoolctl, or None without it."""
+    try:
+        import threadpoolctl
+    except ImportError:
+        return None
+    return threadpoolctl.ThreadpoolController()
+
+
+def blas_threads(many=False):
+    """A context in which BLAS has its threads if they are many, else one.
+
+    In small decompositions they wait for each other, on busy cores much longer than
+    they work. Without threadpoolctl, which scikit-learn installs, nothing changes, nor
+    outside the main thread: of two calls at once the later could restore what the
+    earlier had set.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    blas = _blas() if alone and not many else None
+    return blas.limit(limits=1, user_api="blas") if blas else contextlib.nullcontext()
 
 
 def joined(parts):

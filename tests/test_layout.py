@@ -73,6 +73,7 @@ ROWS = {
     "baselines.estimators": {"sklearn"} | set(MODULES),
 }
 IN_FUNCTIONS = {
+    "shared": {"threadpoolctl"},
     "learn": EXTRAS | {"files"},
     "baselines.hulls": {"kernels"},
 }
