@@ -406,8 +406,10 @@ def sparse_codes(
     conditions of g = k - K y: g_j = (lam / 2) sign(y_j) where y_j != 0, |g_j| <= lam /
     2 elsewhere (positive: lam_max / 2 is the largest k_j). reach = sqrt(norm2 / max_j
     K_jj) brings it into units of the cost. The third number keeps accuracy where inner
-    products are small. If max_iter or rounding ends the search before, a warning gives
-    the largest of the three. Of identical atoms only the sum of the coefficients is
+    products are small. Where rounding keeps the search from that and lam is below 4e-6
+    of lam_max in float32, 1e-11 in float64, the code is that of this share. If max_iter
+    or rounding ends the search before, a warning gives the largest of the three. Of
+    identical atoms only the sum of the coefficients is
     determined. positive: codes >= 0. init: codes (n, N) to start from.
 
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
@@ -817,6 +819,8 @@ numba.core.event.register("numba:compile", _CompileNotice())
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 SMALLEST = np.nextafter(0, 1)  # a positive lambda is not rounded to 0
+# share of lam_max that lambda has to have lest rounding of the products hides it
+LEAST = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 4e-6}
 
 
 def query_tiles(n, N):
@@ -1065,6 +1069,7 @@ class SparseCoding(
             self.positive,
             self.tol,
             self.max_iter,
+            LEAST[rise.dtype],
             y,
             gap,
             n_iter,
@@ -1240,7 +1245,7 @@ def _new_work(K):
 
 @jit(long=True, allocates=False)
 def _lasso_paths(
-    work, products, norm2, half, order, positive, tol, max_iter, Y, gap, n_iter
+    work, products, norm2, half, order, positive, tol, max_iter, least, Y, gap, n_iter
 ):
     """Codes Y (L, n, N) for products (n, N) and lambda / 2 = half (n, L).
 
@@ -1259,17 +1264,18 @@ def _lasso_paths(
             if half[i, o] > 0 or positive:  # else _least_squares follows
                 query = _Query(products[i], half[i, o], norm2[i])
                 gap[i, o], n_iter[i, o], m, n_good = _lasso(
-                    w, query, positive, tol, max_iter, m, n_good
+                    w, query, positive, tol, max_iter, least, m, n_good
                 )
             copy(w.y, Y[o, i], len(w.y))
     return w.curvature[0]
 
 
 @inlined_jit(once=True)
-def _lasso(w, query, positive, tol, max_iter, m, n_good):
+def _lasso(w, query, positive, tol, max_iter, least, m, n_good):
     """One lasso: rounds until the gap is small enough.
 
-    It also ends after max_iter rounds, or 11 that do not lower the cost. m: size of the
+    It also ends after max_iter rounds, or 11 that do not lower the cost; the latter, if
+    lambda is below the share least of lam_max, begins anew with that. m: size of the
     support; n_good: good rows of its factor. m >= 0: w.y, w.support[:m], w.L[:n_good]
     and w.g come from another lambda; m = -1: w.y alone is given. Returns the gap, the
     number of rounds, and m and n_good for the next lambda.
@@ -1295,7 +1301,17 @@ def _lasso(w, query, positive, tol, max_iter, m, n_good):
             gap = max(gap, excess / peak * query.norm2)
         # stalled: rounding prevents progress
         if gap <= tol * query.norm2 or n_rounds == max_iter or stalled > 10:
-            return gap, n_rounds, m, n_good
+            if stalled <= 10 or not 0 < query.half < least * peak:
+                return gap, n_rounds, m, n_good
+            # and hides lambda: the least that it does not hide, from zero
+            query = _Query(query.k, least * peak, query.norm2)
+            w.y[:] = 0
+            copy(query.k, w.g, len(w.g))
+            m = np.int64(0)
+            n_good = np.int64(0)
+            stalled = 0
+            best = np.inf
+            continue
         if n_rounds > 0 or m == 0:  # a support that was given is first solved as it is
             _descend(w, query.half, positive, 10 + m // 2)
             m, n_good = _collect_support(w, m, n_good)

@@ -230,13 +230,45 @@ def test_code_of_an_atom_is_itself_shrunk(p, seed, share):
     assert error(gs.gsc(D, D, 2 * p * share), (1 - share) * np.eye(3)) < TIGHT
 
 
-def test_a_lambda_whose_half_is_none_is_still_one():
+def test_a_lambda_whose_half_is_none_is_still_one(recwarn):
     D = bases(np.random.default_rng(0), 3, 6, 2)
     assert error(gs.gsc(D, D, 5e-324), np.eye(3)) < TIGHT
     tiny = gs.sparse_codes(
         1e-250 * np.eye(2), [[5e-251, 2e-251]], 1e-80, norm2=1, lam_scale="max"
     )
-    assert error(tiny, [[0.5, 0.2]]) < TIGHT
+    # rounding hides this lambda: the code is that of 1e-11 of lam_max
+    assert error(tiny, [[0.5, 0.2]]) < 1e-11
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "dtype, N, d, p, lams",
+    [
+        (np.float32, 200, 12, 2, [1e-8, 1e-7, 3e-7]),
+        (np.float32, 1000, 6, 3, [1e-8, 1e-6]),
+        (np.float64, 20, 10, 2, [1e-80, 1e-14, 1e-12]),
+    ],
+)
+def test_a_lambda_that_rounding_hides_has_codes_of_nearly_the_least_cost(
+    dtype, N, d, p, lams, recwarn
+):
+    """In float32 K of more atoms than dimensions is indefinite: there is no least cost."""
+    D, X = (gs.random_subspaces(n, d, p, rng=i) for i, n in enumerate((N, 20)))
+    K = gs.projection_kernel(D)
+    k = gs.projection_kernel(X, D)
+    for lam in lams:
+        codes = gs.gsc(X.astype(dtype), D.astype(dtype), lam).astype(float)
+        known = gs.sparse_codes(K, k, 1e-6, norm2=p)
+
+        def costs(y):
+            residual = (y * (y @ K - 2 * k)).sum(axis=1) + p
+            return residual, np.abs(y).sum(axis=1)
+
+        rest, l1 = costs(codes)
+        rest_of_known, l1_of_known = costs(known)
+        assert (rest <= rest_of_known + 1e-5 * p).all()
+        assert (l1 <= 2 * l1_of_known).all()
+    assert not recwarn.list
 
 
 def test_lam_max_is_of_negative_inner_products_too():
