@@ -477,15 +477,6 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-class HelpAll(argparse.Action):
-    """--help-all: explains every option."""
-
-    def __call__(self, parser, *_):
-        prog, _, name = parser.prog.rpartition(" ")
-        parser_of(name, prog, everything=True).print_help()
-        parser.exit()
-
-
 def parse(arguments, prog=INSTALLED):
     """The options of a command, as a Namespace with .name; all others have defaults."""
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -497,7 +488,7 @@ def parse(arguments, prog=INSTALLED):
             f"the first word must be a command, {', '.join(COMMANDS)}, got {name!r}"
             f"{meant(name, COMMANDS)}"
         )
-    parser = parser_of(name, prog)
+    parser = parser_of(name, prog, everything="--help-all" in others)
     parser.set_defaults(**dict.fromkeys(("data", "new", "more")) | DEFAULTS)
     options, unknown = parser.parse_known_args(others)
     if unknown:
@@ -584,9 +575,7 @@ def parser_of(name, prog=INSTALLED, everything=False):
     group.add_argument(
         "-h", "--help", action="help", help="explain the options that most need"
     )
-    group.add_argument(
-        "--help-all", action=HelpAll, nargs=0, help="explain all options"
-    )
+    group.add_argument("--help-all", action="help", help="explain all options")
     return parser
 
 
