@@ -144,8 +144,7 @@ def tell_who_answers(model, coverage):
             f"  of its {plural(is_judged.sum(), 'set')} now{some}, each coded over "
             f"others, {100 * right[is_judged].mean():.1f} % are right"
         )
-    for text in words_of_noticed(model, coverage):
-        tell(f"  {text}")
+    tell(*(f"  {text}" for text in words_of_noticed(model, coverage)))
 
 
 def words_of_noticed(model, coverage):
@@ -216,8 +215,7 @@ def answer(settings, paths, out, model, new):
     report.save()
     if paths.json:
         words = [*map(json.dumps, records)]
-    for text in words:  # once all is saved: who reads it may end before
-        tell(text)
+    tell(*words)  # once all is saved: who reads it may end before
     say_failed(collection._replace(unusable=answers.failed))
 
 

@@ -109,8 +109,8 @@ def check(recipe, settings, paths, out):
         report.section(heading)
         report.table(table)
     report.save()
-    for table in (pairs, *tables.values()):  # once all is saved
-        tell(table.text(PRINTED))
+    # once all is saved
+    tell(*(table.text(PRINTED) for table in (pairs, *tables.values())))
     say_failed(collection)
 
 

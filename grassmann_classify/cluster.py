@@ -82,8 +82,7 @@ def cluster(recipe, settings, paths, out):
     )
     report.table(unusable(collection.unusable))
     report.save()
-    for text in notes:
-        tell(text)
+    tell(*notes)
     say_failed(collection)
 
 

@@ -82,8 +82,7 @@ def compare(recipe, settings, paths, out):
         _print(run, look, to_stderr)
     try:
         run.notes.extend(copies_across(collection, pairs))
-        for text in run.notes:
-            to_stderr(text)
+        to_stderr(*run.notes)
         for done in run_splits(bank, pairs, settings, jobs, end):
             if done.n_done > n_done:
                 n_done = done.n_done
@@ -185,16 +184,13 @@ def _print(run, done, tell=tell):
         if (truth != predicted).any():
             tell(f"\nwhere {first} is wrong most often")
             tell(each_class(truth, predicted, WORST).text())
-        for text in _borders(run, pairs, results, first):
-            tell(text)
+        tell(*_borders(run, pairs, results, first))
     if run.settings.verbose:
         tables.append(meanings(results))
     if run.settings.choices and done.n_rows:
         tables += [choices(results), summed(results)]
-    for table in tables:
-        tell(f"\n{table.text()}" * bool(table.rows))
-    for note in notes_of(results):
-        tell(note)
+    tell(*(f"\n{table.text()}" * bool(table.rows) for table in tables))
+    tell(*notes_of(results))
 
 
 def _borders(run, pairs, results, first):

@@ -186,8 +186,7 @@ def _rank(bank, made, some, rankings, most):
 
 def _say(bank, rankings, began):
     """Say what was ranked since a time, and what is left out."""
-    for name, why in bank.absent.items():
-        to_stderr(f"recipe {name} left out: {why}")
+    to_stderr(*(f"recipe {name} left out: {why}" for name, why in bank.absent.items()))
     summed = {
         c for ranking in rankings for k in (True, False) for c in ranking.summed(k)
     }

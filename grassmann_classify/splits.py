@@ -356,8 +356,12 @@ def say_kept_together(collection, pairs):
         for split in pairs
     ]
     messages = Counter(why for _, reasons in kept for why in reasons)
-    for why, n in messages.items():
-        to_stderr(f"{n} of {len(pairs)} splits: {why}" if len(pairs) > 1 else why)
+    to_stderr(
+        *(
+            f"{n} of {len(pairs)} splits: {why}" if len(pairs) > 1 else why
+            for why, n in messages.items()
+        )
+    )
     return [units for units, _ in kept]
 
 

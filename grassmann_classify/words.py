@@ -40,9 +40,10 @@ def printable(text, but="\n"):
     )
 
 
-def tell(text):
-    """Print a result."""
-    print(printable(text))
+def tell(*texts):
+    """Print results."""
+    for text in texts:
+        print(printable(text))
 
 
 SILENT = ContextVar("silent", default=False)  # in programs: no progress, no advice
@@ -58,11 +59,12 @@ def verbose_if(wanted):
         SILENT.reset(before)
 
 
-def to_stderr(text):
+def to_stderr(*texts):
     """Print what is not a result, where anyone reads it: progress, advice, losses."""
     if not SILENT.get() and sys.stderr is not None:
         with suppress(OSError):
-            print(printable(text), file=sys.stderr, flush=True)
+            for text in texts:
+                print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager

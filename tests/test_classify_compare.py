@@ -241,7 +241,7 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
         monkeypatch.setattr(
             script,
             "to_stderr",
-            lambda text: told.append((text, far())),
+            lambda *texts: told.extend((text, far()) for text in texts),
         )
     main(
         [
