@@ -129,7 +129,7 @@ def leave(run, done, pictures=False):
     pairs = _parts(run, done)
     out = run.out
     collection = run.bank.collection
-    options = asdict(run.recipe) | vars(run.settings) | vars(run.paths)
+    options = asdict(run.recipe) | vars(run.settings) | run.paths._asdict()
     options["recipes"] = {
         name: asdict(recipe) for name, recipe in run.bank.recipes.items() if recipe
     }

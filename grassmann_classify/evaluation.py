@@ -57,8 +57,10 @@ def say_if_over(settings, end):
         )
 
 
-def split_of(bank, label, group, train, test, settings, *how):
-    """The Split; labels of the test part are not used. how: its end and shrinkage.
+def split_of(
+    bank, label, group, train, test, settings, end=math.inf, shrinkage=SHRINKAGE
+):
+    """The Split; labels of the test part are not used.
 
     Everything is chosen on at most MOST_TO_CHOOSE training sets, evenly of all classes.
     """
@@ -81,7 +83,9 @@ def split_of(bank, label, group, train, test, settings, *how):
         repeated,
         once,
         Ranking(label, once, bank.names[0]),
-        *how,
+        end,
+        shrinkage,
+        shared={},
     )
 
 
@@ -340,6 +344,7 @@ def first_look(bank, pairs, settings, end=math.inf):
     if not look.grams:
         raise why
     classes, index = np.unique(label[some], return_inverse=True)
+    K = mean_of(look.grams.values(), len(look.grams))
     split = Split(
         look,
         index,
@@ -350,8 +355,9 @@ def first_look(bank, pairs, settings, end=math.inf):
         once=[],
         ranking=None,
         end=end,
+        shrinkage=None,
+        shared={True: (None, K, {})},
     )
-    split.shared[True] = None, mean_of(look.grams.values(), len(look.grams)), {}
     progress = Progress({}, train, test)
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")

@@ -7,8 +7,8 @@ inner product of the direct sums of their projectors. Rows whiten it within clas
 
 import time
 import warnings
+from collections import namedtuple
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -210,17 +210,14 @@ def _say(bank, rankings, began):
     )
 
 
-@dataclass
-class InnerProduct:
+class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
     """The mean of the inner products of candidates, best first.
 
     recipes {name: Recipe}: those of the candidates; accuracies: of each candidate, in
     the ranking.
     """
 
-    candidates: list
-    recipes: dict
-    accuracies: list
+    __slots__ = ()
 
     def points(self, collection):
         """The Rows of the sets of a Collection, with rows if a candidate needs them."""

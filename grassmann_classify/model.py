@@ -36,8 +36,13 @@ PARAMETERS = {
 }
 
 
-@dataclass
-class Reader:
+class Reader(
+    namedtuple(
+        "Reader",
+        "reads inner p share bound kernel n_blocks",
+        defaults=[None] * 5 + [1],
+    )
+):
     """How the input of an estimator is made from sets.
 
     reads: "inner", by the InnerProduct inner; else as rows.Method has it, or the hulls
@@ -45,13 +50,7 @@ class Reader:
     hulls. n_blocks: how many frames a row holds, from which "videos" are made again.
     """
 
-    reads: str
-    inner: object = None
-    p: int | None = None
-    share: float | None = None
-    bound: float | None = None
-    kernel: object = None
-    n_blocks: int = 1
+    __slots__ = ()
 
     def points(self, collection):
         """What is kept of sets: Rows for the InnerProduct, bases, or arrays of rows."""

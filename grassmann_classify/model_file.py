@@ -64,7 +64,12 @@ def save(path, model):
         ]
         arrays["sides"] = np.array([image.shape for image in images], np.int64)
         arrays["pixels"] = np.concatenate([image.ravel() for image in images])
-    content = {name: getattr(model, name) for name in JSON} | {"dtype": dtype}
+    reader = model.reader
+    if reader.inner is not None:  # JSON's names are texts, of recipes also None
+        recipes = [*reader.inner.recipes.items()]
+        reader = reader._replace(inner=reader.inner._asdict() | {"recipes": recipes})
+    content = {name: getattr(model, name) for name in JSON}
+    content |= {"dtype": dtype, "reader": reader._asdict()}
     arrays["model"] = np.array(json.dumps(content, default=as_json))
     files.write_arrays(path, "model", arrays)
 
@@ -73,10 +78,6 @@ def as_json(value):
     """What JSON does not know, in lists and objects; of a function what it is."""
     if isinstance(value, Recipe):
         return vars(value) | {"describe": value.describe and {"function": "describe"}}
-    if isinstance(value, InnerProduct):  # JSON's names are texts, of recipes also None
-        return vars(value) | {"recipes": [*value.recipes.items()]}
-    if isinstance(value, Reader):
-        return vars(value)
     if callable(value):
         return {"function": "kernel", "gamma": getattr(value, "gamma", None)}
     return value.tolist()
@@ -140,7 +141,7 @@ def _model(content, arrays):
         inner["recipes"] = {
             key: recipe and _recipe(recipe) for key, recipe in inner["recipes"]
         }
-        reader.inner = InnerProduct(**inner)
+        reader = reader._replace(inner=InnerProduct(**inner))
         spectra = arrays["U"], arrays["s"]
         sets = Collection(spectra[0], points, [], None, None, frame, spectra=spectra)
         points = reader.inner.points(sets)

@@ -509,8 +509,12 @@ def split(options):
     values = vars(options)
     dimensions = [USUAL_P] if options.arma and options.p is None else options.p
     recipe, settings, paths = (
-        {name: values[name] for name in kind.__dataclass_fields__ if name in values}
-        for kind in (Recipe, Settings, Paths)
+        {name: values[name] for name in fields if name in values}
+        for fields in (
+            Recipe.__dataclass_fields__,
+            Settings.__dataclass_fields__,
+            Paths._fields,
+        )
     )
     settings = Settings(**settings | {"p": dimensions})
     if options.recipe == "plain" or options.arma:

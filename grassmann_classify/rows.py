@@ -5,7 +5,6 @@ import re
 import time
 import warnings
 from collections import namedtuple
-from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -15,14 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
-from grassmann_classify.bank import Bank, Candidate, on_one_thread
-from grassmann_classify.inner_product import (
-    SHRINKAGE,
-    InnerProduct,
-    Ranking,
-    Whitened,
-    mean_of,
-)
+from grassmann_classify.bank import Candidate, on_one_thread
+from grassmann_classify.inner_product import InnerProduct, Whitened, mean_of
 from grassmann_classify.words import all_in_words, grouped, plural, printable
 from grassmann_sc import estimators, shared, tuning
 
@@ -313,27 +306,21 @@ Outcome = namedtuple(
 )
 
 
-@dataclass
-class Split:
+class Split(
+    namedtuple(
+        "Split",
+        "bank label train test settings folds once ranking end shrinkage shared",
+    )
+):
     """What rows are evaluated on: a split of the sets of a Bank.
 
     label (n,): the indices of classes, hidden in the test part; folds: of the training
     part, once: without repeats; end: the time.perf_counter() from which searches begin
-    nothing more.
+    nothing more; shared: {linear: (InnerProduct, K (n, n), made of Whitened)}, {} at
+    first.
     """
 
-    bank: Bank
-    label: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-    settings: object
-    folds: list
-    once: list
-    ranking: Ranking
-    end: float = np.inf
-    shrinkage: tuple = SHRINKAGE
-    # {linear: (InnerProduct, K (n, n), made of Whitened)}
-    shared: dict = field(default_factory=dict)
+    __slots__ = ()
 
     @property
     def smallest(self):

@@ -279,23 +279,13 @@ class Recipe:
         }
 
 
-@dataclass(frozen=True)
-class Paths:
-    """What a command reads, where its results go, and how they look."""
-
-    data: Path | None = None
-    new: Path | None = None
-    more: Path | None = None
-    labels: Path | None = None
-    splits: Path | None = None
-    model: Path | None = None
-    save: Path | None = None
-    out: Path = Path("out")
-    pictures: bool = True
-    format: str = FORMATS[0]
-    json: bool = False  # answers to stdout as objects
-    dpi: int = DPI
-    command: str = ""  # as it was typed
+# What a command reads, where its results go, and how they look. json: answers to stdout
+# as objects; command: as it was typed
+Paths = namedtuple(
+    "Paths",
+    "data new more labels splits model save out pictures format json dpi command",
+    defaults=[None] * 7 + [Path("out"), True, FORMATS[0], False, DPI, ""],
+)
 
 
 def parts_of_recipe(settings):

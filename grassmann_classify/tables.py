@@ -3,7 +3,6 @@
 import csv
 import re
 from collections import Counter, namedtuple
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,20 +49,20 @@ def natural_classes(label):
     return sorted(np.unique(label).tolist(), key=shared.natural_order)
 
 
-@dataclass
-class Table:
+class Table(
+    namedtuple(
+        "Table",
+        "columns rows title notes numbers best",
+        defaults=["", (), 0, None],
+    )
+):
     """Rows of cells below the names of columns, a title above and notes below them.
 
     numbers: how many of the last columns hold numbers; best: the place of the row in
     front, or None.
     """
 
-    columns: list
-    rows: list
-    title: str = ""
-    notes: list = field(default_factory=list)
-    numbers: int = 0
-    best: int | None = None
+    __slots__ = ()
 
     def filled(self, most=None):
         """[(its name and cells as texts, are they numbers?), ...] of columns not empty.
@@ -84,7 +83,7 @@ class Table:
             mark = ">" if are_numbers else "<"
             columns.append([f"{cell:{mark}{width}}" for cell in cells])
         lines = ["  ".join(row).rstrip() for row in zip(*columns)]
-        return "\n".join([self.title] * bool(self.title) + lines + self.notes)
+        return "\n".join([*[self.title] * bool(self.title), *lines, *self.notes])
 
 
 def counts_of(rows, what):

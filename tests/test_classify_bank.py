@@ -544,7 +544,7 @@ def test_a_row_is_whitened_where_what_varies_within_classes_is_in_its_way():
     _, method = evaluation.rows_of(bank, split.smallest, settings)
     row = attempt(method, split)
     assert "shrinkage" in row.chosen and row.score > 0.9
-    split.shrinkage = [None]
+    split = split._replace(shrinkage=[None])
     assert attempt(method, split).score < 0.7
 
 

@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import shlex
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -313,7 +312,7 @@ def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
     with Results(tmp_path / "out") as out:
         report = report_in(out, "many")
         report.table(Table(["number"], rows, "Many", ["A note."], numbers=1, best=1))
-        report.paths = replace(report.paths, format="pdf")
+        report.paths = report.paths._replace(format="pdf")
         report.draw("map", "a map", lambda: plt.subplots(figsize=(1, 1))[1])
         report.save()
     page = Page(tmp_path / "out" / "report.html")
