@@ -487,8 +487,7 @@ def compare(preset, options, clips, out):
     inputs = Bank(collection, None, settings, videos)
     how = {"shrinkage": [None], "methods_of": methods_of(preset, inputs)}
     for done in run_splits(inputs, pairs, settings, **how):
-        finished = pairs[: done.n_done] or [(done.train, done.test)]
-        comparison = compared(done.results, finished, collection)
+        comparison = compared(done.results, done.pairs, collection)
         save_results(
             out, asked, collection, pairs, done.results, done.n_done, comparison
         )

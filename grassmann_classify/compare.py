@@ -50,6 +50,9 @@ CHOSEN = (
 )
 
 
+# What page and terminal tell of the splits that are done. comparison: tables.Comparison;
+# facts: what the run is on, and how far it is; accuracies: a Table
+Findings = namedtuple("Findings", "comparison conclusion facts accuracies borders")
 # What a run is on; notes: on its splits; how: how the splits came about
 Run = namedtuple("Run", "recipe settings paths out clips bank pairs how notes")
 
@@ -91,8 +94,13 @@ def compare(recipe, settings, paths, out):
         to_stderr("stopped")
     except OSError as error:  # a full disk: what is done is printed
         failure = error
-    if not n_done and np.array_equal(look.test, done.test):
-        done = beside_look(done, look)
+    if not n_done and np.array_equal(look.pairs[0][1], done.pairs[0][1]):
+        # the rows that are done, and the others of the first look at the same sets
+        results = {
+            name: done.results.get(name) or [split | {"look": True} for split in rows]
+            for name, rows in look.results.items()
+        }
+        done = done._replace(results=results | done.results)
     if n_done < len(pairs):
         say_if_over(settings, end)
     if not done.results:
@@ -107,55 +115,40 @@ def compare(recipe, settings, paths, out):
     say_failed(collection, done.results)
 
 
-def beside_look(done, look):
-    """The rows that are done, and the others of a first look at the same sets."""
-    results = {
-        name: done.results.get(name) or [split | {"look": True} for split in rows]
-        for name, rows in look.results.items()
-    }
-    return done._replace(results=results | done.results)
-
-
-def _parts(run, done):
-    """The splits that results are of."""
-    return run.pairs[: done.n_done] or [(done.train, done.test)]
-
-
 def leave(run, done, pictures=False):
     """results.json, predictions.csv and report.html of the splits that are done.
 
     pictures: with these, at the end of the run.
     """
-    pairs = _parts(run, done)
     out = run.out
+    pairs = done.pairs
+    results = done.results
     collection = run.bank.collection
+    findings = findings_of(run, done)
+    comparison = findings.comparison
     options = asdict(run.recipe) | vars(run.settings) | run.paths._asdict()
     options["recipes"] = {
         name: asdict(recipe) for name, recipe in run.bank.recipes.items() if recipe
     }
-    results = done.results
-    comparison = compared(results, pairs, collection)
-    first = comparison.first
     planned = run.pairs if done.n_done else pairs
     save_results(out, options, collection, planned, results, done.n_done, comparison)
     save_predictions(out, collection, pairs, results)
     report = Report(
         out, run.paths, run.paths.data, "how well its classes are told apart"
     )
-    report.lead(*_conclusion(pairs, collection, comparison))
+    report.lead(*findings.conclusion)
     report.text(*run.notes)
     if pictures:
         title = printable(run.paths.data.stem)
         report.draw("accuracies", title, plot_accuracies, results, comparison)
     report.section("Accuracy")
-    report.text(f"{_facts(run)}; {_how_far(run, done)}.")
-    columns = columns_of(run.settings, collection.label)
-    report.table(accuracies(results, columns, comparison))
+    report.text(f"{findings.facts}.")
+    report.table(findings.accuracies)
     report.table(meanings(results))
     report.text(*notes_of(results))
-    if first:
-        tell_where_wrong(report, run, pairs, results, first, pictures)
-        report.text(*_borders(run, pairs, results, first))
+    if comparison.first:
+        tell_where_wrong(report, run, pairs, results, comparison.first, pictures)
+        report.text(*findings.borders)
     if done.n_rows:
         report.section("What was chosen")
         report.text(CHOSEN)
@@ -170,21 +163,17 @@ def leave(run, done, pictures=False):
 def _print(run, done, tell=tell):
     """Print what the table says, the table, and what is to be said of it."""
     results = done.results
-    pairs = _parts(run, done)
-    collection = run.bank.collection
-    comparison = compared(results, pairs, collection)
-    first = comparison.first
-    tell("\n".join(_conclusion(pairs, collection, comparison)))
-    tell(f"\n{_facts(run)}; {_how_far(run, done)}")
-    columns = columns_of(run.settings, collection.label)
-    tell(accuracies(results, columns, comparison).text())
+    label = run.bank.collection.label
+    findings = findings_of(run, done)
+    first = findings.comparison.first
+    tell(*findings.conclusion, f"\n{findings.facts}", findings.accuracies.text())
     tables = []
     if first and done.n_done:
-        truth, predicted = all_answers(collection.label, pairs, results[first])
+        truth, predicted = all_answers(label, done.pairs, results[first])
         if (truth != predicted).any():
-            tell(f"\nwhere {first} is wrong most often")
-            tell(each_class(truth, predicted, WORST).text())
-        tell(*_borders(run, pairs, results, first))
+            worst = each_class(truth, predicted, WORST)
+            tell(f"\nwhere {first} is wrong most often", worst.text())
+        tell(*findings.borders)
     if run.settings.verbose:
         tables.append(meanings(results))
     if run.settings.choices and done.n_rows:
@@ -193,11 +182,27 @@ def _print(run, done, tell=tell):
     tell(*notes_of(results))
 
 
-def _borders(run, pairs, results, first):
+def findings_of(run, done):
+    """The Findings of the splits that are done."""
+    collection = run.bank.collection
+    comparison = compared(done.results, done.pairs, collection)
+    tested = np.unique(np.concatenate([test for _, test in done.pairs]))
+    is_cut = len(np.unique(collection.clip)) < len(collection.clip)
+    columns = columns_of(run.settings, collection.label)
+    return Findings(
+        comparison,
+        conclusion(comparison, len(tested), "window" if is_cut else "clip"),
+        _facts(run, done),
+        accuracies(done.results, columns, comparison),
+        _borders(run, done, comparison.first),
+    )
+
+
+def _borders(run, done, first):
     """How far the answers of the row in front put borders off, in words, where known."""
     errors = [
         border_error(run.bank.collection, test, split["predicted"])
-        for split, (_, test) in zip(results[first], pairs)
+        for split, (_, test) in zip(done.results.get(first, []), done.pairs)
     ]
     errors = [error for error in errors if error is not None]
     if not errors or not run.settings.label_column:
@@ -209,14 +214,8 @@ def _borders(run, pairs, results, first):
     ]
 
 
-def _conclusion(pairs, collection, comparison):
-    tested = np.unique(np.concatenate([test for _, test in pairs]))
-    is_cut = len(np.unique(collection.clip)) < len(collection.clip)
-    return conclusion(comparison, len(tested), "window" if is_cut else "clip")
-
-
-def _facts(run):
-    """What the run is on, in a few words."""
+def _facts(run, done):
+    """What the run is on, and how far it is, in a few words."""
     collection = run.bank.collection
     n_classes = len(np.unique(collection.label))
     words = f"{plural(len(collection.label), 'set')} of {plural(n_classes, 'class')}"
@@ -224,19 +223,16 @@ def _facts(run):
         words += f" and {plural(len(np.unique(collection.group)), 'group')}"
     if len(run.bank.recipes) > 1:
         words += f", {plural(len(run.bank.recipes), 'recipe')}"
-    return words
-
-
-def _how_far(run, done):
     n_splits = len(run.pairs)
-    if done.n_done == n_splits:
-        return f"{plural(n_splits, 'split')}: {run.how}"
-    if done.n_done:
-        return f"after {done.n_done} of {plural(n_splits, 'split')}: {run.how}"
-    if not done.n_rows:
-        return FIRST_LOOK
     tuned = sum("look" not in splits[0] for splits in done.results.values())
-    return f"{tuned} of {plural(done.n_rows, 'row')} of the first split"
+    how_far = f"{plural(n_splits, 'split')}: {run.how}"
+    if not done.n_rows:
+        how_far = FIRST_LOOK
+    elif not done.n_done:
+        how_far = f"{tuned} of {plural(done.n_rows, 'row')} of the first split"
+    elif done.n_done < n_splits:
+        how_far = f"after {done.n_done} of {how_far}"
+    return f"{words}; {how_far}"
 
 
 def copies_across(collection, pairs):

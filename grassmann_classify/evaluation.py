@@ -42,10 +42,10 @@ MOST_TO_CHOOSE = 1000  # training sets, evenly of all classes, by which all is c
 # predicted, failed, left_out, warned, reasons, summed}, ...], one for each split so
 # far}; if the method failed, the first three are NaN and predicted is None. reasons:
 # {wrong test set: [(labelled set, share), ...]} of coding methods, else None; summed:
-# [(candidate, its accuracy in %), ...] of rows on an inner product, else None. train,
-# test: the parts of the last split; n_done: the number of splits of which all rows are
-# done, 0 where only some rows of the first are; n_rows: how many are searched, 0: none.
-Progress = namedtuple("Progress", "results train test n_done n_rows", defaults=[0, 0])
+# [(candidate, its accuracy in %), ...] of rows on an inner product, else None. pairs:
+# the splits that they are of; n_done: the number of splits of which all rows are done, 0
+# where only some rows of the first are; n_rows: how many are searched, 0: none.
+Progress = namedtuple("Progress", "results pairs n_done n_rows", defaults=[0, 0])
 
 
 def say_if_over(settings, end):
@@ -175,13 +175,13 @@ def run_splits(
         before = n_done
         while n_done < len(pairs) and len(done[n_done]) == len(methods):
             n_done += 1
-        last = max(0, n_done - 1)
+        n_told = max(1, n_done)
         results = {
-            method.name: [split[method.name] for split in done[: last + 1]]
+            method.name: [split[method.name] for split in done[:n_told]]
             for method in methods
             if method.name in done[0]
         }
-        yield Progress(results, *pairs[last], n_done, len(methods))
+        yield Progress(results, pairs[:n_told], n_done, len(methods))
         if before < n_done:
             to_go = (time.perf_counter() - began) * (len(pairs) / n_done - 1)
             to_stderr(
@@ -358,7 +358,7 @@ def first_look(bank, pairs, settings, end=math.inf):
         shrinkage=None,
         shared={True: (None, K, {})},
     )
-    progress = Progress({}, train, test)
+    progress = Progress({}, [(train, test)])
     for method in rows_of(look, len(train), settings):
         is_shown = (method.reads, method.among) == ("gram", "sum")
         is_over = progress.results and time.perf_counter() > end

@@ -439,8 +439,9 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
     monkeypatch.setattr(evaluation, "LOOK", 18)
     bank = bank_of(noise=0.2)
     look = first_look(bank, [PARTS], Settings())
-    assert [*map(len, (look.train, look.test))] == [12, 6]
-    for part, whole in zip((look.train, look.test), PARTS):
+    (pair,) = look.pairs
+    assert [*map(len, pair)] == [12, 6]
+    for part, whole in zip(pair, PARTS):
         assert {*part} <= {*whole} and np.bincount(LABEL[part]).tolist() == [
             len(part) // 3
         ] * 3
@@ -461,7 +462,7 @@ def test_a_first_look_at_all_sets_answers_in_the_order_of_the_split():
     order = np.random.default_rng(0).permutation(12)
     (train, test) = PARTS
     look = first_look(bank_of(noise=0.2), [(train, test[order])], Settings())
-    assert np.array_equal(look.test, test[order])
+    assert np.array_equal(look.pairs[0][1], test[order])
     (split,) = look.results["gSC"]
     right = split["predicted"] == LABEL[test[order]]
     assert 100 * right.mean() == split["accuracy"] > 80
