@@ -133,13 +133,6 @@ class Rows:
             return self.collection.spectra or bases_alone(self.collection.X)
         if not short and name in self.kept:
             return self.kept[name]
-        made = padded(self._spectra(name, short))
-        if not short:
-            self.kept = {name: made}
-        return made
-
-    def _spectra(self, name, short):
-        """[(U (d, r_i), s (r_i,)), ...] of all sets."""
         recipe = self.recipes[name]
         sets = self._described(name, short)
 
@@ -149,10 +142,13 @@ class Rows:
                 rows = kept_rows(rows, recipe)
                 return subspaces.singular_directions(rows, recipe.p)
             except ValueError as error:
-                name = self.collection.names[block.start]
-                raise ValueError(f"{name}: {error}") from None
+                owner = self.collection.names[block.start]
+                raise ValueError(f"{owner}: {error}") from None
 
-        return core.run_blocks(job, len(sets), 1)
+        made = padded(core.run_blocks(job, len(sets), 1))
+        if not short:
+            self.kept = {name: made}
+        return made
 
     def by(self, name):
         """The Collection by a recipe, with its rows."""

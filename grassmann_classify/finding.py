@@ -136,7 +136,13 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
         inside = [path for path in _paths_within(class_folder) if path != class_folder]
         for path in inside:
             name = printable(path.relative_to(folder).as_posix(), but="")
-            group, source = _group_and_source(path, class_folder)
+            inner = path.relative_to(class_folder).parts
+            group = inner[0] if len(inner) > 1 or contents(path).clips else None
+            too_deep = frames.Avoidable(
+                f"{path}: clips lie too deep: they belong into the folder of a class, or of "
+                "a group within it"
+            )
+            source = path if len(inner) < 3 else too_deep
             clips.append(Clip(name, label, group_of(path, group, group_by), [source]))
         if inside and images:
             to_stderr(
@@ -190,18 +196,6 @@ def _windows_of(images, label, recipe, group_by):
             name = f"{label}/{len(clips)}"
             clips.append(Clip(name, label, group, part[i : i + window]))
     return clips
-
-
-def _group_and_source(path, class_folder):
-    """(Its group's name or None, the source) of a clip in a class folder."""
-    inner = path.relative_to(class_folder).parts
-    group = inner[0] if len(inner) > 1 or contents(path).clips else None
-    if len(inner) < 3:
-        return group, path
-    return group, frames.Avoidable(
-        f"{path}: clips lie too deep: they belong into the folder of a class, or of a "
-        "group within it"
-    )
 
 
 def group_of(path, group, group_by):

@@ -381,7 +381,18 @@ def answers_of(model, collection):
     queries = np.reshape(
         [query for *_, query in answers.values()], (-1, len(model.labels))
     )
-    return _with_reasons(result, model, queries, class_index, second)
+    estimator = model.estimator
+    shares = estimator.explain(queries)
+    both = [reasons_for(shares, estimator.index_, c) for c in (class_index, second)]
+    reasons = np.empty(len(queries), object)
+    reasons[:] = [*zip(*both)]
+    p_values, p_any = estimator.p_values(queries, left_out=model.left_out)
+    return result._replace(
+        p_values=p_values,
+        p_any=p_any,
+        reasons=reasons,
+        labelled=[*map(labelled, model.names, model.labels)],
+    )
 
 
 def _each_answered(model, collection):
@@ -396,22 +407,6 @@ def _each_answered(model, collection):
         scores = np.stack([-scores, scores], axis=1)
     class_index = np.searchsorted(estimator.classes_, estimator.predict(queries))
     return [*zip(class_index.tolist(), scores, queries)]
-
-
-def _with_reasons(answers, model, queries, class_index, second):
-    """The Answers with all that a row which codes tells of queries (n, N)."""
-    estimator = model.estimator
-    shares = estimator.explain(queries)
-    both = [reasons_for(shares, estimator.index_, c) for c in (class_index, second)]
-    reasons = np.empty(len(queries), object)
-    reasons[:] = [*zip(*both)]
-    p_values, p_any = estimator.p_values(queries, left_out=model.left_out)
-    return answers._replace(
-        p_values=p_values,
-        p_any=p_any,
-        reasons=reasons,
-        labelled=[*map(labelled, model.names, model.labels)],
-    )
 
 
 def possible_classes(answers, coverage):

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -122,10 +123,9 @@ def save_predictions(out, collection, pairs, results):
 
 def _summary(label, pairs, splits):
     """What results.json tells of a method."""
-    place = {name: i for i, name in enumerate(natural_classes(label))}
-    truth, predicted = all_answers(label, pairs, splits)
-    confusion = np.zeros((len(place), len(place)), int)
-    np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
+    classes = natural_classes(label)
+    answers = (part.tolist() for part in all_answers(label, pairs, splits))
+    counts = Counter(zip(*answers))
     accuracy = [split["accuracy"] for split in successes(splits)]
     return {
         "mean": np.mean(accuracy) if accuracy else None,
@@ -138,5 +138,5 @@ def _summary(label, pairs, splits):
             name: [split[name] for split in splits]
             for name in ("failed", "seconds", "chosen")
         },
-        "confusion": confusion,
+        "confusion": [[counts[c, answer] for answer in classes] for c in classes],
     }

@@ -1,6 +1,7 @@
 """Splits of sets into training and test parts, of a file, by groups, at random; folds."""
 
 import csv
+import re
 import unicodedata
 import warnings
 from collections import Counter, namedtuple
@@ -24,6 +25,7 @@ from grassmann_classify.words import (
 )
 from grassmann_sc import shared, tuning
 
+QUOTED = rf"\A'(?={FORMULA.pattern})"
 N_FOLDS = 5
 MOST_REPEATS = 5
 # cross-validation on fewer sets is repeated, at most MOST_REPEATS times
@@ -43,16 +45,16 @@ def read_rows(path):
             file.seek(0)
             between = next((mark for mark in ",;\t" if mark in first), ",")
             reader = csv.reader(file, delimiter=between)
-            rows = [(reader.line_num, [*map(_as_meant, row)]) for row in reader if row]
+            # tables.write_rows puts a ' before what looks like a formula
+            rows = [
+                (reader.line_num, [re.sub(QUOTED, "", cell) for cell in row])
+                for row in reader
+                if row
+            ]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
     (_, header), *rows = rows or [(1, [])]
     return header, rows
-
-
-def _as_meant(cell):
-    """A cell without the ' that tables.write_rows puts before what looks like a formula."""
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 # Splits by the names of clips. how: in words; pairs: [(the split in words, names that
