@@ -335,32 +335,35 @@ def labelled_stretches(
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
         raise errors[0]
-    clips = []
-    left_out = Counter()
-    n_rows = 0
-    for clip, table in zip(tables, results):
-        if isinstance(table, Exception):
-            to_stderr(f"left out: {table}")
-            continue
-        labels = table.texts[LABEL]
-        labelled = ~np.isin(np.char.lower(labels), UNNAMED)
+    to_stderr(*(f"left out: {error}" for error in errors))
+    read = [
         # a column of groups, if there is one, says more
-        clip = clip._replace(group=group_of(clip.sources[0], None, group_by))
-        for part in _stretches(clip, table, [LABEL, GROUP]):
-            label = part.truth[0]
-            if is_unnamed(label):
-                continue
-            if group_column and part.group is None:
-                left_out[f"without {group_column}"] += len(part.truth)
-                continue
-            clips.append(part._replace(label=printable(label, but="")))
-        left_out[f"without {label_column}"] += np.sum(~labelled)
-        left_out["with a missing number"] += np.sum(labelled & _gaps(table))
-        n_rows += len(labels)
+        (clip._replace(group=group_of(clip.sources[0], None, group_by)), table)
+        for clip, table in zip(tables, results)
+        if isinstance(table, Recording)
+    ]
+    parts = [
+        part._replace(label=printable(part.truth[0], but=""))
+        for clip, table in read
+        for part in _stretches(clip, table, [LABEL, GROUP])
+        if not is_unnamed(part.truth[0])
+    ]
+    clips = [part for part in parts if not group_column or part.group is not None]
+    cells = np.concatenate([table.texts[LABEL] for _, table in read])
+    labelled = ~np.isin(np.char.lower(cells), UNNAMED)
+    gaps = np.concatenate([_gaps(table) for _, table in read])
+    without_group = sum(len(part.truth) for part in parts if part.group is None)
+    left_out = Counter(
+        {
+            f"without {group_column}": without_group * bool(group_column),
+            f"without {label_column}": np.sum(~labelled),
+            "with a missing number": np.sum(labelled & gaps),
+        }
+    )
     labels = {clip.label for clip in clips}
     clips = _long_enough(clips, recipe, left_out)
     to_stderr(
-        f"{plural(len(tables) - len(errors), 'recording')} of {plural(n_rows, 'row')}: "
+        f"{plural(len(read), 'recording')} of {plural(len(cells), 'row')}: "
         f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
         f"{_in_words(left_out)}"
     )
@@ -384,33 +387,30 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     if recipe.window is None or not tables:
         return clips
     others = [clip for clip in clips if not is_table(clip.sources[0])]
-    short = []
     stretches = []
-    left_out = Counter()
     wanted = {LABEL: label_column, GROUP: group_column}
     wanted = {what: name for what, name in wanted.items() if name}
     fewer = [wanted, *({what: name} for what, name in wanted.items()), {}]
     results = _read_tables(tables, recipe, fewer)
+    read = [table for table in results if isinstance(table, Recording)]
+    left_out = Counter({"with a missing number": sum(_gaps(t).sum() for t in read)})
     for clip, table in zip(tables, results):
-        if isinstance(table, Exception):
-            others.append(clip._replace(sources=[table]))
-            continue
-        left_out["with a missing number"] += np.sum(_gaps(table))
-        parts = _stretches(clip, table, [GROUP])
-        long = _long_enough(parts, recipe, left_out)
-        stretches += long
-        if not long:
+        error = table
+        if isinstance(table, Recording):
+            parts = _stretches(clip, table, [GROUP])
+            long = _long_enough(parts, recipe, left_out)
+            stretches += long
             none_holds = f"no stretch holds a window of {plural(recipe.window, 'row')}"
             why = none_holds if parts else "a number is missing in each row"
-            failed = clip._replace(sources=[ValueError(f"{clip.name}: {why}")])
-            (short if parts else others).append(failed)
-    read = [table for table in results if not isinstance(table, Exception)]
+            error = None if long else ValueError(f"{clip.name}: {why}")
+        if error:
+            others.append(clip._replace(sources=[error]))
     for what, name in wanted.items():
         if read and not any(what in table.texts for table in read):
             to_stderr(f"no new recording has the column {name}")
     if any(left_out.values()):
         to_stderr(f"{plural(len(stretches), 'stretch')}{_in_words(left_out)}")
-    return others + short + stretches
+    return others + stretches
 
 
 def _read_tables(tables, recipe, texts):
