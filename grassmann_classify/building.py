@@ -56,9 +56,6 @@ def _results_of(job, clips, what, advised):
     def result_of(clip):
         try:
             return job(clip)
-        except ImportError as error:
-            why = f"{clip.name}: {error}"
-            return Failure(why, True, missing=str(error))
         except Exception as error:  # whatever a damaged file raises
             words = getattr(error, "what", None) or str(error) or type(error).__name__
             why = printable(words)
@@ -66,7 +63,9 @@ def _results_of(job, clips, what, advised):
             if advised and getattr(error, "argument", None):
                 value = str(error.value).strip("'\"")
                 why += f"; {ADVICE[error.argument].format(value)}"
-            return Failure(why, isinstance(error, frames.Avoidable))
+            avoidable = isinstance(error, (frames.Avoidable, ImportError))
+            missing = str(error) if isinstance(error, ImportError) else None
+            return Failure(why, avoidable, missing=missing)
 
     return dict(zip([clip.name for clip in clips], threaded(result_of, clips, what)))
 
@@ -295,13 +294,12 @@ def _edges(clip, parts, n_rows, recipe):
     """
     edges = []
     n = 0
+    every = 1 if recipe.evenly else recipe.every
     for source, part in zip(clip.sources, parts):
-        places = np.arange(len(part)) * (1 if recipe.evenly else recipe.every)
-        length = len(part) * (1 if recipe.evenly else recipe.every)
-        if isinstance(source, np.ndarray):
-            length = len(source)
-            places = frames.pick(range(length), **recipe.choosing)
-        edges += [n + place for place in places]
+        is_array = isinstance(source, np.ndarray)
+        length = len(source) if is_array else len(part) * every
+        choosing = recipe.choosing if is_array else {"every": every}
+        edges += [n + place for place in frames.pick(range(length), **choosing)]
         n += length
     edges = np.array([*edges, n])
     edges = edges / (recipe.rate or 1) if clip.edges is None else clip.edges[edges]
@@ -395,43 +393,39 @@ def _misfits(results, shape):
         shape = Counter(d).most_common(1)[0][0], min(USUAL_P, int(np.median(p)))
     misfits = {}
     for name, (d, p) in shapes.items():
+        has = f"frames of rank {p} and {who} {shape[1]} or more{cure.format(p)}"
         if d != shape[0]:
-            why = f"{name}: has d = {d} and {who} {shape[0]}"
-            misfits[name] = Failure(why, False)
-        elif p < shape[1]:
-            why = f"{name}: has frames of rank {p} and {who} {shape[1]} or more"
-            misfits[name] = Failure(why + cure.format(p), False)
+            has = f"d = {d} and {who} {shape[0]}"
+        if d != shape[0] or p < shape[1]:
+            misfits[name] = Failure(f"{name}: has {has}", False)
     return misfits
 
 
 def _collect(clips, made, recipe, unusable):
     """The Collection of Clips and of what was Built of each."""
     U, s = padded([pair for parts in made for pair in parts.spectra.values()])
-    names = []
-    for clip, parts in zip(clips, made):
-        several = len(parts.spectra) > 1
-        names += [f"{clip.name}#{k}" * several or clip.name for k in parts.spectra]
     number = np.repeat(np.arange(len(clips)), [len(parts.spectra) for parts in made])
-    collection = Collection(
+    sets = [rows for parts in made for rows in parts.rows or []]
+    groups = [clip.group for clip in clips]
+    cut = {}
+    if recipe.window is not None:
+        cut = {
+            "recordings": [clips[i].recording or clips[i].name for i in number],
+            "spans": np.array([span for parts in made for span in parts.spans]),
+        }
+    return Collection(
         X=U[:, :, : rank_of(s)],
-        sets=None,
-        names=names,
+        sets=sets or None,
+        names=[
+            f"{clip.name}#{k}" if len(parts.spectra) > 1 else clip.name
+            for clip, parts in zip(clips, made)
+            for k in parts.spectra
+        ],
         label=np.array([clip.label for clip in clips])[number],
-        group=None,
+        group=None if None in groups else np.array([*map(str, groups)])[number],
         frame=made[0].frame,
         clip=number,
         unusable=unusable,
         spectra=(U, s) if recipe.is_weighted else None,
+        **cut,
     )
-    if all(parts.rows for parts in made):
-        sets = [rows for parts in made for rows in parts.rows]
-        collection = collection._replace(sets=sets)
-    if all(clip.group is not None for clip in clips):
-        group = np.array([str(clip.group) for clip in clips])[number]
-        collection = collection._replace(group=group)
-    if recipe.window is not None:
-        collection = collection._replace(
-            recordings=[clips[i].recording or clips[i].name for i in number],
-            spans=np.array([span for parts in made for span in parts.spans]),
-        )
-    return collection

@@ -4,6 +4,7 @@ Needs the standard library alone, so that --help does not wait for slow imports.
 """
 
 import argparse
+import itertools
 import json
 import re
 import shlex
@@ -588,25 +589,16 @@ def _check(options):
     for name, rule in RULES.items():
         if hasattr(options, name):
             check_value(getattr(options, name), flag_of(name), rule)
-    if options.train > 1 and not options.train.is_integer() or not options.train:
-        raise ValueError(
-            "--train must lie between 0 and 1, or be a whole number, got "
-            f"{options.train:g}"
-        )
     if options.axes is not None:
         axes_named(options.axes)
-    if options.group_by is not None:
-        try:
-            re.compile(options.group_by)
-        except re.error as error:
-            raise ValueError(
-                f"--group-by must be a regular expression, got {options.group_by!r}: "
-                f"{error}"
-            ) from None
-    _check_files(options)
-    _check_pairs(options)
-    if options.feature_options and options.features == ["raw"]:
-        raise ValueError("--feature-options goes with descriptors but raw, got raw")
+    try:
+        re.compile(options.group_by or "")
+    except re.error as error:
+        raise ValueError(
+            f"--group-by must be a regular expression, got {options.group_by!r}: {error}"
+        ) from None
+    for why in itertools.chain(_not_there(options), _contradictions(options)):
+        raise ValueError(why)  # the first is enough
     if len(options.features or []) > 1:
         from grassmann_sc import frames
 
@@ -618,8 +610,8 @@ def _check(options):
             )
 
 
-def _check_files(options):
-    """What is read must be there, and of the right kind."""
+def _not_there(options):
+    """What must be there, in words, and is not, or of another kind."""
     arguments = {
         "data": "--data" if options.name == "predict" else "DIR",
         "more": "MORE",
@@ -628,57 +620,73 @@ def _check_files(options):
     for name, kind in READ.items():
         path = getattr(options, name)
         if path and not (path.is_file() or path.is_dir() and kind != "a file"):
-            raise ValueError(
-                f"{arguments.get(name, flag_of(name))} must be {kind}, got {path}"
-            )
-    if options.name == "predict":
-        if bool(options.data) == bool(options.model):
-            raise ValueError("--data is needed, or --model, and not both")
-        if options.new is None and not options.save:
-            raise ValueError("NEW is needed, or --save")
-        if options.new is None and (options.json or options.smooth):
-            raise ValueError("--json and --smooth go with NEW")
-        if options.model and options.save:
-            raise ValueError("--save and --model exclude each other: add learns more")
+            yield f"{arguments.get(name, flag_of(name))} must be {kind}, got {path}"
+
+
+def _contradictions(options):
+    """What options that are told together contradict, in words."""
+    predicts = options.name == "predict"
     path = options.data or options.more
-    if options.labels and not (path and path.is_dir()):
-        raise ValueError(f"--labels goes with a folder of clips, got {path or 'none'}")
-
-
-def _check_pairs(options):
-    """Of options that are told together some exclude each other, some need each other."""
-    for name, default in DEFAULTS.items():
-        if (
-            options.model
-            and name not in BESIDE_MODEL
-            and getattr(options, name) != default
-        ):
-            raise ValueError(
-                f"{flag_of(name)} and --model exclude each other: a model keeps what it "
-                "was learned with"
-            )
-    for first, second in APART:
-        if getattr(options, first) and getattr(options, second):
-            raise ValueError(
-                f"{flag_of(first)} and {flag_of(second)} exclude each other"
-            )
-    for name in ("evenly", "resample"):
-        if getattr(options, name) and options.window and options.label_column:
-            raise ValueError(
-                f"{flag_of(name)} must not go with --window and --label-column: windows "
-                "of a long stretch would last longer than those of a short one"
-            )
-    for name, needed in TOGETHER.items():
-        value = getattr(options, name)
-        if value and not getattr(options, needed):
-            flag = flag_of(name)
-            raise ValueError(
-                f"{flag} goes with {flag_of(needed)}, got {flag} {value} alone"
-            )
-    for name, other in SINGLE:
-        values = getattr(options, name) or []
-        if len(values) > 1 and getattr(options, other):
-            raise ValueError(
-                f"{flag_of(name)} must be one with {flag_of(other)}, got "
-                f"{' '.join(map(str, values))}"
-            )
+    rules = [  # what is wrong, and the rule
+        (
+            predicts and bool(options.data) == bool(options.model),
+            "--data is needed, or --model, and not both",
+        ),
+        (
+            predicts and options.new is None and not options.save,
+            "NEW is needed, or --save",
+        ),
+        (
+            predicts and options.new is None and (options.json or options.smooth),
+            "--json and --smooth go with NEW",
+        ),
+        (
+            predicts and options.model and options.save,
+            "--save and --model exclude each other: add learns more",
+        ),
+        (
+            options.labels and not (path and path.is_dir()),
+            f"--labels goes with a folder of clips, got {path or 'none'}",
+        ),
+        (
+            options.train == 0 or options.train > 1 and not options.train.is_integer(),
+            "--train must lie between 0 and 1, or be a whole number, got "
+            f"{options.train:g}",
+        ),
+        (
+            options.feature_options and options.features == ["raw"],
+            "--feature-options goes with descriptors but raw, got raw",
+        ),
+    ]
+    yield from (rule for wrong, rule in rules if wrong)
+    yield from (
+        f"{flag_of(name)} and --model exclude each other: a model keeps what it was "
+        "learned with"
+        for name, default in DEFAULTS.items()
+        if name not in BESIDE_MODEL
+        and options.model
+        and getattr(options, name) != default
+    )
+    yield from (
+        f"{flag_of(first)} and {flag_of(second)} exclude each other"
+        for first, second in APART
+        if getattr(options, first) and getattr(options, second)
+    )
+    yield from (
+        f"{flag_of(name)} must not go with --window and --label-column: windows of a long "
+        "stretch would last longer than those of a short one"
+        for name in ("evenly", "resample")
+        if getattr(options, name) and options.window and options.label_column
+    )
+    yield from (
+        f"{flag_of(name)} goes with {flag_of(needed)}, got {flag_of(name)} "
+        f"{getattr(options, name)} alone"
+        for name, needed in TOGETHER.items()
+        if getattr(options, name) and not getattr(options, needed)
+    )
+    yield from (
+        f"{flag_of(name)} must be one with {flag_of(other)}, got "
+        f"{' '.join(map(str, getattr(options, name)))}"
+        for name, other in SINGLE
+        if getattr(options, other) and len(getattr(options, name) or []) > 1
+    )
