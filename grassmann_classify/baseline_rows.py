@@ -287,36 +287,32 @@ def discriminant_predictions(estimator, name, values):
     return predict
 
 
-def remembered(bank, name, distances, **options):
-    """The candidate of this name by distances of all sets, which are computed once."""
+def remembered(bank, recipe, distances, **options):
+    """(Name, candidate) by distances of all sets, which are computed once."""
+    name = ("recipe", recipe), *options.items()
     if name not in bank.made:
         try:
-            distances = distances(bank.sets(dict(name)["recipe"]), **options)
-            bank.made[name] = tuning.Gram(-distances)
+            bank.made[name] = tuning.Gram(-distances(bank.sets(recipe), **options))
         except ValueError as error:  # of sets that are too short for these options
             bank.made[name] = tuning.Absent(str(error))
-    return bank.made[name]
+    return name, bank.made[name]
 
 
 def affine_hulls(bank, train, recipe, gaussian=False):
     """{candidate: -distances} of the affine hulls of all sets, or of their images."""
-    sets = bank.sets(recipe)
-    training = [sets[i] for i in train]
-    gammas = kernels.gamma_grid(training, 3).tolist() if gaussian else [None]
-    candidates = {}
-    for gamma, share in itertools.product(gammas, SHARES):
-        options = {"kernel": gamma and kernels.rbf(gamma), "share": share}
-        name = ("recipe", recipe), *options.items()
-        distances = hulls.affine_hull_distances
-        candidates[name] = remembered(bank, name, distances, **options)
-    return candidates
+    some_kernels = [None]
+    if gaussian:
+        sets = bank.sets(recipe)
+        gammas = kernels.gamma_grid([sets[i] for i in train], 3).tolist()
+        some_kernels = [*map(kernels.rbf, gammas)]
+    distances = hulls.affine_hull_distances
+    return dict(
+        remembered(bank, recipe, distances, kernel=kernel, share=share)
+        for kernel, share in itertools.product(some_kernels, SHARES)
+    )
 
 
 def convex_hulls(bank, train, recipe):
     """{candidate: -distances} of the bounded convex hulls of all sets."""
-    candidates = {}
-    for bound in BOUNDS:
-        name = ("recipe", recipe), ("bound", bound)
-        distances = hulls.convex_hull_distances
-        candidates[name] = remembered(bank, name, distances, bound=bound)
-    return candidates
+    distances = hulls.convex_hull_distances
+    return dict(remembered(bank, recipe, distances, bound=bound) for bound in BOUNDS)

@@ -50,11 +50,10 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stack = [1]
         if not images:
             stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
-    options = {name: plain.feature_options for name in features}
-    for name in features:
-        suited = frames.DESCRIPTORS[name].suited
-        if suited and not options[name] and len(shape) == 2:
-            options[name] = suited(shape)
+    options = dict.fromkeys(features, plain.feature_options)
+    suited = {name: frames.DESCRIPTORS[name].suited for name in features}
+    if len(shape) == 2 and not plain.feature_options:
+        options |= {name: suit(shape) for name, suit in suited.items() if suit}
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":

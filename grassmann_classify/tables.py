@@ -336,8 +336,7 @@ def _notes(splits):
     counts = Counter()
     for split in splits:
         counts.update([("failed", split["failed"])] * bool(split["failed"]))
-        left_out = split["left_out"].items()
-        counts.update((f"{name} left out", why) for name, why in left_out)
+        counts.update((f"{c} left out", why) for c, why in split["left_out"].items())
         counts.update(("warned", text) for text in split["warned"])
     failed_first = sorted(counts, key=lambda note: (note[0] != "failed", -counts[note]))
     for what, why in failed_first[:NOTED]:
