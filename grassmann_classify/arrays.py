@@ -529,21 +529,20 @@ def _stretches(clip, table, alike):
     for column in (gaps, *(table.texts[name] for name in alike if name in table.texts)):
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins).tolist()
-    stretches = []
     labels = table.texts.get(LABEL)
-    for start, stop in zip(starts, [*starts[1:], len(gaps)]):
-        part = clip._replace(
+    groups = table.texts.get(GROUP, [clip.group] * len(gaps))
+    return [
+        clip._replace(
             name=f"{clip.name}@{start}",
+            group=None if is_unnamed(groups[start]) else groups[start],
             sources=[table.numbers[start:stop]],
             recording=clip.name,
             edges=np.append(table.begins[start:stop], table.ends[stop - 1]),
             truth=None if labels is None else labels[start:stop],
         )
-        if GROUP in table.texts:
-            group = table.texts[GROUP][start]
-            part = part._replace(group=None if is_unnamed(group) else group)
-        stretches += [] if gaps[start] else [part]
-    return stretches
+        for start, stop in zip(starts, [*starts[1:], len(gaps)])
+        if not gaps[start]
+    ]
 
 
 def _gaps(table):

@@ -292,17 +292,15 @@ def find_labelled(folder, path):
     columns = [name for name in header if name == "split"]
     how = f"split of {printable(path.name)}"
     cells_of, parts = read_parts(path, header, rows, columns, clips, name_of, how)
-    labelled = []
-    for name in [name for name in clips if name in cells_of]:
-        cells = cells_of[name]
-        if not is_unnamed(cells["label"]):
-            group = cells.get("group", "")
-            labelled.append(
-                clips[name]._replace(
-                    label=printable(cells["label"], but=""),
-                    group=None if is_unnamed(group) else group,
-                )
-            )
+    groups = {name: cells.get("group", "") for name, cells in cells_of.items()}
+    labelled = [
+        clip._replace(
+            label=printable(cells_of[name]["label"], but=""),
+            group=None if is_unnamed(groups[name]) else groups[name],
+        )
+        for name, clip in clips.items()
+        if name in cells_of and not is_unnamed(cells_of[name]["label"])
+    ]
     if len(labelled) < len(clips):
         to_stderr(
             f"{plural(len(clips) - len(labelled), 'clip')} of {folder} without a label in "

@@ -278,14 +278,12 @@ def more(model, collection, clips):
             f"labels must be of the type of the model's, as {model.classes.tolist()[0]!r}, "
             f"got {labels.tolist()[0]!r}"
         )
-    whose = clip_names(collection.names, collection.clip)
+    owned = collection.names, collection.clip
+    whose = clip_names(*owned)
     digests = model.digests and digests_of(collection, model.recipe)
     new, grown = _new_sets(model, digests or [], labels, collection.names, whose)
     points = model.reader.points(some_sets(collection, new))
-    pictures = model.pictures
-    if pictures is not None:
-        owners = collection.names, collection.clip
-        pictures = [*pictures, *pictures_of(*owners, clips, model.recipe, new)]
+    pictures = pictures_of(*owned, clips, model.recipe, new)
     groups = None
     if model.groups is not None and collection.group is not None:
         groups = [*model.groups, *(str(collection.group[i]) for i in new)]
@@ -305,7 +303,7 @@ def more(model, collection, clips):
         clips=[*model.clips, *owners],
         digests=model.digests and [*model.digests, *(digests[i] for i in new)],
         groups=groups,
-        pictures=pictures,
+        pictures=[*model.pictures, *pictures],
     )
 
 

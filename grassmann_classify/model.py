@@ -135,8 +135,7 @@ class Model:
     what was chosen, in words; score: the share that was right in the cross-validation in
     which it was chosen, on `judged` sets. labels (N,); names (N,) of the sets, clips
     (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or None;
-    pictures: small images (N,) in uint8, None where there is none, or None; atoms:
-    learned ones.
+    pictures: small images (N,) in uint8, None where there is none; atoms: learned ones.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes, NaN of sets that are alone.
@@ -158,7 +157,7 @@ class Model:
     chosen: str
     score: float
     judged: int
-    pictures: list | None = None
+    pictures: list
     atoms: np.ndarray | None = None
 
     def __post_init__(self):

@@ -33,7 +33,7 @@ KINDS = {
     "pixels": "u",
     "sides": "i",
 }
-NEEDED = {"model", "labels", "names", "clips"}
+NEEDED = {"model", "labels", "names", "clips", "pixels", "sides"}
 TEXTS = ["names", "clips", "digests", "groups"]
 JSON = "recipe d frame method parameters shrinkage reader chosen score judged".split()
 
@@ -58,12 +58,10 @@ def save(path, model):
         with np.errstate(invalid="ignore"):
             pixels = rows.astype(np.uint8)
         arrays["rows"] = pixels if (pixels == rows).all() else rows
-    if model.pictures is not None:
-        images = [
-            np.empty((0, 0), np.uint8) if p is None else p for p in model.pictures
-        ]
-        arrays["sides"] = np.array([image.shape for image in images], np.int64)
-        arrays["pixels"] = np.concatenate([image.ravel() for image in images])
+    nothing = np.empty((0, 0), np.uint8)
+    images = [nothing if image is None else image for image in model.pictures]
+    arrays["sides"] = np.array([image.shape for image in images], np.int64)
+    arrays["pixels"] = np.concatenate([image.ravel() for image in images])
     reader = model.reader
     if reader.inner is not None:  # JSON's names are texts, of recipes also None
         recipes = [*reader.inner.recipes.items()]
@@ -145,14 +143,12 @@ def _model(content, arrays):
         spectra = arrays["U"], arrays["s"]
         sets = Collection(spectra[0], points, [], None, None, frame, spectra=spectra)
         points = reader.inner.points(sets)
-    pictures = None
-    if "sides" in arrays:
-        sides = arrays["sides"]
-        parts = np.split(arrays["pixels"], np.cumsum(sides.prod(axis=1))[:-1])
-        pictures = [
-            image.reshape(shape) if image.size else None
-            for image, shape in zip(parts, sides)
-        ]
+    sides = arrays["sides"]
+    parts = np.split(arrays["pixels"], np.cumsum(sides.prod(axis=1))[:-1])
+    pictures = [
+        image.reshape(shape) if image.size else None
+        for image, shape in zip(parts, sides)
+    ]
     content |= {
         "recipe": _recipe(content["recipe"]),
         "reader": reader,

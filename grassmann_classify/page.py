@@ -498,7 +498,7 @@ def draw_answers(report, model, new, collection, answers, unlike):
 
     A model has a strip of each labelled clip, which stands still.
     """
-    if model.pictures is None or answers.reasons is None or not len(answers.names):
+    if answers.reasons is None or not len(answers.names):
         return
     second, first = np.sort(answers.scores, axis=1)[:, -2:].T
     order = np.argsort(first - second, kind="stable")[:PICTURED]

@@ -103,21 +103,20 @@ def save_results(out, options, collection, pairs, results, n_done, comparison):
 
 def save_predictions(out, collection, pairs, results):
     """predictions.csv: what each method answers for each test clip of each split."""
-    truth = collection.label.tolist()
+    groups = [] if collection.group is None else [collection.group]
     rows = []
     for k, (_, test) in enumerate(pairs):
         answers = [
-            None
+            [""] * len(test)
             if k >= len(splits) or splits[k]["failed"]
             else splits[k]["predicted"].tolist()
             for splits in results.values()
         ]
-        for row, i in enumerate(test):
-            labels = ["" if answer is None else answer[row] for answer in answers]
-            group = [] if collection.group is None else [collection.group[i]]
-            rows.append([collection.names[i], *group, k, truth[i], *labels])
-    groups = [] if collection.group is None else ["group"]
-    header = ["clip", *groups, "split", "truth", *results]
+        names = [collection.names[i] for i in test]
+        given = [group[test].tolist() for group in groups]
+        truth = collection.label[test].tolist()
+        rows += zip(names, *given, [k] * len(test), truth, *answers)
+    header = ["clip", *["group"] * len(groups), "split", "truth", *results]
     write_rows(out, "predictions.csv", header, rows)
 
 
