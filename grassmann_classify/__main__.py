@@ -1,6 +1,5 @@
 """The command: python -m grassmann_classify, or grassmann-classify where installed."""
 
-import importlib
 import importlib.util
 import os
 import signal

@@ -110,17 +110,15 @@ class Rows:
         """Rows of all sets, before they are stacked and centred; as sets has it."""
         recipe = self.recipes[name]
         sets = self.collection.sets
-        if sets and recipe and recipe.features != base_of(recipe).features:
-            kind = recipe.features
-            sets = self.described.get(kind)
+        if sets and recipe and recipe.features != "raw":
+            raw = sets
+            sets = self.described.get(recipe.features)
             if sets is None:
                 # one after another: frames.lbp silences a warning, which no thread may do
                 frame = self.collection.frame
-                sets = [
-                    described_set(rows, frame, recipe) for rows in self.collection.sets
-                ]
+                sets = [described_set(rows, frame, recipe) for rows in raw]
                 if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
-                    self.described[kind] = sets
+                    self.described[recipe.features] = sets
         return shortened(sets) if short and sets else sets
 
     @on_one_thread
@@ -200,12 +198,13 @@ class Bank(Rows):
 
     def __init__(self, collection, recipes=None, settings=None, videos=None):
         super().__init__(collection, recipes)
-        settings = settings or Settings()
+        self.settings = settings or Settings()
+        p = self.settings.p
+        spectrum = self.settings.spectrum
         # None: every p; of p and spectrum [] where the other alone is given
-        every = settings.p is None and settings.spectrum is None
-        self.p = None if every else settings.p or []
-        self.spectrum = SPECTRUM if every else settings.spectrum or []
-        self.kernel = settings.kernel
+        every = p is None and spectrum is None
+        self.p = None if every else p or []
+        self.spectrum = SPECTRUM if every else spectrum or []
         self.videos = videos
         self.grams = {}
         self.absent = {}
@@ -268,9 +267,9 @@ class Bank(Rows):
 
     def gaussian(self, name):
         """Yield {Candidate: K} of a recipe, a kernel after another."""
-        own = self.kernel is not None
+        own = self.settings.kernel is not None
         sets = [few_frames(rows) for rows in self.sets(name, short=not own)]
-        grid = [self.kernel]
+        grid = [self.settings.kernel]
         if not own:
             gammas = kernels.gamma_grid(sets, N_GAMMAS)
             grid = [kernels.rbf(float(gamma)) for gamma in gammas]

@@ -189,75 +189,77 @@ def baselines(bank, smallest, settings):
     embedding = discriminant_predictions(
         EVERY_ROW["GGDA"].estimator, "beta", [0.1, 1.0]
     )
-    yield row("GDA", "gram", {}, discriminant)
-    yield row("GGDA", "gram", {}, embedding)
-    if settings.kernels:
-        yield row("kernel: GDA", "kernels", {}, discriminant)
+    by_rows = tuning.nearest_predictions
+    in_kernels = partial(affine_hulls, gaussian=True)
     # of the span of a fold's sets, or fewer
     most = min(smallest, bank.collection.X.shape[1])
     tried = dimensions_of(bank)
     dimensions = [m for m in (tried[-1] + 1, most // 2) if tried[-1] < m <= most]
     p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
-    grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
-    yield row("DCC", "subspaces", grid)
-    # iSC takes the logarithms of all pairs, and lE-SC-adaptive the mean, anew for each p
-    yield row("iSC", "subspaces", {"lam": TANGENT_LAM[1::2]})
-    grid = {"lam": TANGENT_LAM[::2], "positive": [False, True]}
-    yield row("lE-SC", "subspaces", {"p": p, **grid})
-    yield row("lE-SC-adaptive", "subspaces", grid)
-    sets = bank.collection.sets
-    if sets is None:
-        return
-    by_rows = tuning.nearest_predictions
-    shares = {"share": SHARES}
-    yield row("affine hulls", affine_hulls, shares, by_rows)
-    yield row("convex hulls", convex_hulls, {"bound": BOUNDS}, by_rows)
-    if settings.kernels:
-        in_kernels = partial(affine_hulls, gaussian=True)
-        name = "kernel: affine hulls"
-        yield row(name, in_kernels, shares, by_rows)
-    grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
-    yield row("MSM", "sets", grid)
-    yield row("CMSM", "sets", {"p": p, "reference": ["class", "set"], "keep": KEEP})
-    yield row("OMSM", "sets", grid)
-    if settings.kernels:
-        few = None
-        if sum(map(len, sets)) > MANY_ROWS:
-            # twice the directions of all classes, which KOMSM makes orthogonal
-            n_directions = p[-1] * len({*bank.collection.label.tolist()})
-            few = min(max(LANDMARKS[0], 2 * n_directions), LANDMARKS[1])
-        grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
-        yield row("KMSM", "sets", grid, n_landmarks=few)
-        yield row("KCMSM", "sets", {**grid, "keep": KEEP[1:]}, n_landmarks=few)
-        yield row("KOMSM", "sets", grid, n_landmarks=few, whiten=True)
+    tangent = {"lam": TANGENT_LAM[::2], "positive": [False, True]}
+    mutual = {"p": p, "reference": ["class", "set"]}
+    angles = {"n_angles": [1, None]}
+    in_kernel = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
+    sets = bank.collection.sets or []
+    few = None
+    if sum(map(len, sets)) > MANY_ROWS:
+        # twice the directions of all classes, which KOMSM makes orthogonal
+        n_directions = p[-1] * len({*bank.collection.label.tolist()})
+        few = min(max(LANDMARKS[0], 2 * n_directions), LANDMARKS[1])
+    rows = [
+        row("GDA", "gram", {}, discriminant),
+        row("GGDA", "gram", {}, embedding),
+        row("kernel: GDA", "kernels", {}, discriminant),
+        row("DCC", "subspaces", {"p": p, "reg": REG, "dimension": [None, *dimensions]}),
+        # iSC takes the logarithms of all pairs, and lE-SC-adaptive the mean, anew for
+        # each p
+        row("iSC", "subspaces", {"lam": TANGENT_LAM[1::2]}),
+        row("lE-SC", "subspaces", {"p": p, **tangent}),
+        row("lE-SC-adaptive", "subspaces", tangent),
+        row("affine hulls", affine_hulls, {"share": SHARES}, by_rows),
+        row("convex hulls", convex_hulls, {"bound": BOUNDS}, by_rows),
+        row("kernel: affine hulls", in_kernels, {"share": SHARES}, by_rows),
+        row("MSM", "sets", mutual | angles),
+        row("CMSM", "sets", mutual | {"keep": KEEP}),
+        row("OMSM", "sets", mutual | angles),
+        row("KMSM", "sets", in_kernel, n_landmarks=few),
+        row("KCMSM", "sets", in_kernel | {"keep": KEEP[1:]}, n_landmarks=few),
+        row("KOMSM", "sets", in_kernel, n_landmarks=few, whiten=True),
+    ]
+    return [
+        method
+        for method in rows
+        if (settings.kernels or not is_in_kernel(method.name))
+        and (sets or method.reads in ("gram", "kernels", "subspaces"))
+    ]
 
 
 def video_baselines(bank):
-    """The Methods on videos, if bank.videos holds any."""
+    """The Methods on videos, if bank.videos holds any, that have something to try."""
     videos = bank.videos
     if videos is None:
-        return
+        return []
     shortest = min(map(len, videos))
     height, width = videos[0].shape[1:]
     most = min(dimensions_of(bank)[-1], shortest - 2)
     states = [n for n in STATES if n <= most]
+    has_cells = min(height, width) >= CELL and importlib.util.find_spec("skimage")
     size = None
     if any(len(clip) != shortest for clip in videos):
         size = shortest, height, width
-    yield row("PM", "videos", {"p": USUAL_RANKS}, size=size)
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
-    if ranks:
-        yield row("TCCA", "videos", {"p": ranks, "n_features": [5, 15]}, size=size)
-    if states:
-        dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-        yield row("LDS", "videos", dynamics)
-        yield row("CS-LDS", "videos", dynamics)
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
-    if radii:
-        yield row("DFS", "videos", {"radii": radii, "C": [1.0, 100.0]})
-    if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
-        grid = {"n_states": states, "lam": [1e-3, 1e-1]}
-        yield row("DL-PEGASOS", "videos", grid)
+    dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
+    of_patches = {"n_states": states if has_cells else [], "lam": [1e-3, 1e-1]}
+    rows = [
+        row("PM", "videos", {"p": USUAL_RANKS}, size=size),
+        row("TCCA", "videos", {"p": ranks, "n_features": [5, 15]}, size=size),
+        row("LDS", "videos", dynamics),
+        row("CS-LDS", "videos", dynamics),
+        row("DFS", "videos", {"radii": radii, "C": [1.0, 100.0]}),
+        row("DL-PEGASOS", "videos", of_patches),
+    ]
+    return [method for method in rows if all(method.grid.values())]
 
 
 def dimensions_of(bank):

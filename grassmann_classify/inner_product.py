@@ -8,13 +8,13 @@ inner product of the direct sums of their projectors. Rows whiten it within clas
 import time
 import warnings
 from collections import namedtuple
-from copy import copy
 
 import numpy as np
 
 from grassmann_classify.bank import (
     MANY,
     MOST_BYTES,
+    Bank,
     Rows,
     bases_alone,
     gram_of,
@@ -134,8 +134,7 @@ def fill(bank, rankings, methods, end=np.inf):
             part for ranking in rankings for fold in ranking.folds for part in fold
         ]
         ranked = np.unique(np.concatenate(parts))
-        some = copy(bank)
-        Rows.__init__(some, some_sets(bank.collection, ranked), bank.recipes)
+        some = Bank(some_sets(bank.collection, ranked), bank.recipes, bank.settings)
         for ranking in rankings:
             ranking.place[ranked] = np.arange(len(ranked))
     most = MOST_BYTES // (4 * len(some.collection.X) ** 2)

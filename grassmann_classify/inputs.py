@@ -250,11 +250,10 @@ def read_by(recipe, settings):
 
 def choice_of(recipe, settings):
     """The features, center and stack to choose from, None for all; or no choice: None."""
-    features = settings.features
     center = settings.center
     stack = settings.stack
-    if recipe.resample:  # descriptors come before it, variants are made behind it
-        features = features or ["raw"]
+    # descriptors come before rows are resampled, variants are made behind it
+    features = settings.features or (["raw"] if recipe.resample else None)
     kinds = {*(features or [])}
     no_choice = None not in (features, center, stack) and len(kinds) == len(stack) == 1
     behind = recipe.resample and kinds != {"raw"}

@@ -115,14 +115,15 @@ def check_value(value, name, rule):
         raise ValueError(f"{name} must be {words}, got {value!r}")
     if rule.kind not in (int, float):
         return value
-    if not value >= rule.least:
-        least = "a number" if math.isinf(rule.least) else f"at least {rule.least}"
-        raise ValueError(f"{name} must be {least}, got {value}")
-    if rule.positive and not value > 0:
-        raise ValueError(f"{name} must be positive, got {value}")
-    if value > rule.most or math.isinf(value):
-        most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
-        raise ValueError(f"{name} must be {most}, got {value}")
+    least = "a number" if math.isinf(rule.least) else f"at least {rule.least}"
+    most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
+    for holds, words in (
+        (value >= rule.least, least),
+        (value > 0 or not rule.positive, "positive"),
+        (value <= rule.most and not math.isinf(value), most),
+    ):
+        if not holds:
+            raise ValueError(f"{name} must be {words}, got {value}")
     return value
 
 
