@@ -67,8 +67,12 @@ def predict(recipe, settings, paths, out):
         choose_kernels(settings, inputs)
         collection = inputs.collection
         if new:
-            shape = collection.X.shape[1], 1, collection.frame
-            look_at_new(new, read_by(recipe, settings), shape, settings.strict)
+            look_at_new(
+                new,
+                read_by(recipe, settings),
+                shape=(collection.X.shape[1], 1, collection.frame),
+                strict=settings.strict,
+            )
         model = learn(inputs, read_by(recipe, settings), settings, clips, end)
         say_failed(collection)
         save_model(paths.save, model)
@@ -94,8 +98,8 @@ def add(recipe, settings, paths, out):
     grown = more(model, collection._replace(label=label), clips)
     say_failed(collection)
     save_model(paths.save, grown)
-    n = len(grown.labels) - len(model.labels)
-    tell(f"{plural(n, 'set')} more, {plural(len(grown.classes), 'class')}")
+    n_more = len(grown.labels) - len(model.labels)
+    tell(f"{plural(n_more, 'set')} more, {plural(len(grown.classes), 'class')}")
     tell_who_answers(grown, settings.coverage)
 
 

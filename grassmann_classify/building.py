@@ -116,9 +116,9 @@ def survey(clips, recipe, shape=None):
     for name, size in sizes.items():
         if size != usual:
             here, there = map(size_in_words, (size, usual))
-            why = f"{name}: has frames of {here} and {who} {there}"
-            if shape is None and len(size) == len(usual) == 2:
-                why += f"; {ADVICE['size']}"
+            can_resize = shape is None and len(size) == len(usual) == 2
+            advice = f"; {ADVICE['size']}" * can_resize
+            why = f"{name}: has frames of {here} and {who} {there}{advice}"
             headers[name] = Failure(why, True, headers[name])
     return headers
 
@@ -258,8 +258,9 @@ def _build(clip, recipe, keep_rows):
     """
     if recipe.features == READY_MADE:
         bases = [source.columns[:, : recipe.p] for source in clip.sources]
-        spectra = dict(enumerate((B, np.ones(B.shape[1])) for B in bases))
-        return Built(spectra, None, ())
+        return Built(
+            {k: (B, np.ones(B.shape[1])) for k, B in enumerate(bases)}, None, ()
+        )
     parts = [_frames_of(source, recipe) for source in clip.sources]
     rows = np.concatenate([describe(part, recipe) for part in parts])
     rows = resampled(rows, recipe.resample)

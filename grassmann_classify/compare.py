@@ -74,10 +74,8 @@ def compare(recipe, settings, paths, out):
     start = time.perf_counter()
     look = first_look(bank, pairs, settings, end)
     done = look
-    jobs = settings.jobs
-    if jobs is None:
-        little = len(pairs) * (time.perf_counter() - start) < LITTLE
-        jobs = 1 if little else joblib.cpu_count()
+    is_little = len(pairs) * (time.perf_counter() - start) < LITTLE
+    jobs = settings.jobs or (1 if is_little else joblib.cpu_count())
     failure = None
     n_done = 0
     if look.results:

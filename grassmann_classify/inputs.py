@@ -147,12 +147,11 @@ def recipe_of(clips, recipe, settings):
     names = [clip.name for clip in clips if isinstance(clip.sources[0], Basis)]
     if not names or recipe.features == READY_MADE:
         return recipe
-    plain = Recipe()
-    options = [
-        name for name in OF_FRAMES if getattr(recipe, name) != getattr(plain, name)
-    ]
     usual = None, False, ["raw"], [1]
-    options += [name for name in CHOSEN if getattr(settings, name) not in usual]
+    options = [
+        *(name for name in OF_FRAMES if getattr(recipe, name) != getattr(Recipe, name)),
+        *(name for name in CHOSEN if getattr(settings, name) not in usual),
+    ]
     if options:
         raise ValueError(
             f"{flag_of(options[0])} goes with frames, and {names[0]} is a subspace already"
