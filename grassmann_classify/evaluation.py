@@ -154,8 +154,9 @@ def run_splits(
         for pair, group in zip(pairs, groups)
     ]
     # the same number of learned atoms in all splits, because a row is one method
-    smallest = min(split.smallest for split in splits)
-    methods = rows_of(bank, smallest, settings, methods_of)
+    methods = rows_of(
+        bank, min(split.smallest for split in splits), settings, methods_of
+    )
     fill(bank, [split.ranking for split in splits], methods, end)
     done = [{} for _ in pairs]
     began = time.perf_counter()

@@ -105,7 +105,6 @@ def learn(bank, recipe, settings, clips, end):
     parameters, atoms = parameters_of(row)
     reader = reader_of(row, recipe.n_blocks)
     owners = collection.names, collection.clip
-    group = collection.group
     return Model(
         recipe=recipe,
         d=collection.X.shape[1],
@@ -119,7 +118,7 @@ def learn(bank, recipe, settings, clips, end):
         names=[*collection.names],
         clips=clip_names(*owners),
         digests=digests_of(collection, recipe),
-        groups=None if group is None else [*map(str, group)],
+        groups=None if collection.group is None else [*map(str, collection.group)],
         chosen=all_in_words(row.chosen),
         score=float(row.score),
         judged=n,

@@ -398,10 +398,8 @@ def _each_answered(model, collection):
     """[(index of its class, scores, query), ...] of sets."""
     estimator = model.estimator
     queries = model.queries(collection)
-    if hasattr(estimator, "predict_proba"):
-        scores = estimator.predict_proba(queries)
-    else:
-        scores = estimator.decision_function(queries)
+    score = getattr(estimator, "predict_proba", None) or estimator.decision_function
+    scores = score(queries)
     if scores.ndim == 1:
         scores = np.stack([-scores, scores], axis=1)
     class_index = np.searchsorted(estimator.classes_, estimator.predict(queries))

@@ -31,6 +31,7 @@ from grassmann_classify.tables import (
 from grassmann_classify.words import (
     UNLIKE,
     explained,
+    grouped,
     labelled,
     plural,
     printable,
@@ -474,17 +475,21 @@ def wrong_answers(collection, pairs, results, name):
     The sets that are wrong most often first. reasons: what a coding row with the same
     answer tells.
     """
-    wrong = {}
-    for k, (split, (_, test)) in enumerate(zip(results[name], pairs)):
-        for place, i in enumerate([] if split["failed"] else test.tolist()):
-            answer = split["predicted"][place]
-            if answer != collection.label[i]:
-                alike = [
-                    row[k]["reasons"][i]
-                    for row in results.values()
-                    if row[k]["reasons"] and row[k]["predicted"][place] == answer
-                ]
-                wrong.setdefault(i, []).append((answer.item(), [*alike, []][0]))
+
+    def reasons_of(k, place, i, answer):
+        alike = (
+            row[k]["reasons"][i]
+            for row in results.values()
+            if row[k]["reasons"] and row[k]["predicted"][place] == answer
+        )
+        return next(alike, [])
+
+    wrong = grouped(
+        (i, (answer.item(), reasons_of(k, place, i, answer)))
+        for k, (split, (_, test)) in enumerate(zip(results[name], pairs))
+        for place, (i, answer) in enumerate(zip(test.tolist(), split["predicted"]))
+        if answer != collection.label[i]
+    )
     rows = []
     for i in sorted(wrong, key=lambda i: -len(wrong[i])):
         counts = Counter(answer for answer, _ in wrong[i])

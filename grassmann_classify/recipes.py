@@ -47,9 +47,8 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         steps = min(STEPS, steps)
     features = features or (tried if images else ["raw"])
     if stack is None:
-        stack = [1]
-        if not images:
-            stack += [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
+        longer = [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
+        stack = [1] if images else [1, *longer]
     options = dict.fromkeys(features, plain.feature_options)
     suited = {name: frames.DESCRIPTORS[name].suited for name in features}
     if len(shape) == 2 and not plain.feature_options:

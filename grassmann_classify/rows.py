@@ -357,8 +357,9 @@ def searched(method, split):
         left = max(0.0, split.end - time.perf_counter())
         choice = search.choose(candidates, seconds=None if left == np.inf else left)
         try:
-            parameters = dict(choice.parameters)
-            fitted = fitted_to(method, parameters, candidates[choice.gram], split)
+            fitted = fitted_to(
+                method, dict(choice.parameters), candidates[choice.gram], split
+            )
         except ValueError as error:
             search.left_out[choice.gram] = str(error)
     chosen = _point(choice.gram)
@@ -480,8 +481,7 @@ def fitted_to(method, parameters, candidate, split):
     *made, labelled, queries = candidate.parts(split.train, split.test)
     estimator = clone(*made) if made else clone(method.estimator)
     if "n_neighbors" in parameters:
-        n_neighbors = min(parameters["n_neighbors"], len(split.train))
-        parameters = parameters | {"n_neighbors": n_neighbors}
+        parameters["n_neighbors"] = min(parameters["n_neighbors"], len(split.train))
     estimator.set_params(**parameters)
     estimator.fit(labelled, split.label[split.train])
     predicted = estimator.predict(queries) if len(split.test) else split.label[:0]
