@@ -395,7 +395,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     read = [table for table in results if isinstance(table, Recording)]
     left_out = Counter({"with a missing number": sum(_gaps(t).sum() for t in read)})
     for clip, table in zip(tables, results):
-        error = table
+        error = table  # unless it was read
         if isinstance(table, Recording):
             parts = _stretches(clip, table, [GROUP])
             long = _long_enough(parts, recipe, left_out)

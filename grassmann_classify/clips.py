@@ -136,8 +136,7 @@ def _digest(source, options):
     inner = sorted(source.iterdir()) if source.is_dir() else [source]
     for file in filter(Path.is_file, inner):
         if file != source:
-            size = f"\0{file.stat().st_size}\0"
-            digest.update(os.fsencode(file.name) + size.encode())
+            digest.update(os.fsencode(f"{file.name}\0{file.stat().st_size}\0"))
         with open(file, "rb") as content:
             while chunk := content.read(2**22):
                 digest.update(chunk)

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections import namedtuple
 from dataclasses import replace
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -222,7 +221,7 @@ def _arrivals(work, methods, jobs):
     with tempfile.TemporaryDirectory(
         prefix="grassmann-classify-", ignore_cleanup_errors=True
     ) as folder:
-        path = Path(folder) / "work"
+        path = f"{folder}/work"
         joblib.dump(work, path)
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = joblib.Parallel(

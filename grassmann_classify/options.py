@@ -490,14 +490,16 @@ def parse(arguments, prog=INSTALLED):
             f"{meant(name, COMMANDS)}"
         )
     parser = parser_of(name, prog, everything="--help-all" in others)
-    parser.set_defaults(**dict.fromkeys(("data", "new", "more")) | DEFAULTS)
+    parser.set_defaults(
+        **dict.fromkeys(("data", "new", "more")) | DEFAULTS,
+        name=name,
+        command=shlex.join([*prog.split(), *arguments]),
+    )
     options, unknown = parser.parse_known_args(others)
     if unknown:
         parser.error(
             f"unrecognized arguments: {' '.join(unknown)}{parser.hint(unknown[0])}"
         )
-    options.name = name
-    options.command = shlex.join([*prog.split(), *arguments])
     try:
         _check(options)
     except (TypeError, ValueError) as error:

@@ -11,7 +11,6 @@ import platform
 import re
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -136,7 +135,7 @@ class Report:
     def __init__(self, out, paths, path, what):
         self.out = out
         self.paths = paths
-        self.title = f"{printable(Path(path).resolve().name)}: {what}"
+        self.title = f"{printable(path.resolve().name)}: {what}"
         self.headings = []
         self.leads = []
         self.parts = []
