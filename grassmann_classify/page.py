@@ -155,8 +155,10 @@ class Report:
         """What the sets are, and the clips that could not be used."""
         counts = Counter(collection.label.tolist())
         classes = [f"{c} ({counts[c]})" for c in natural_classes(collection.label)]
-        n = plural(len(collection.label), "set")
-        words = f"{n} of {plural(len(classes), 'class')}: {', '.join(classes)}."
+        words = (
+            f"{plural(len(collection.label), 'set')} of "
+            f"{plural(len(classes), 'class')}: {', '.join(classes)}."
+        )
         if len(collection.frame) == 2:
             words += " Frames of {} x {} pixels.".format(*collection.frame)
         if collection.sets is not None:
