@@ -503,7 +503,7 @@ def compare(preset, options, clips, out):
             "that of its figures"
         )
     print_table(preset, done.results)
-    say_failed(collection, done.results)
+    say_failed(collection.unusable, done.results)
 
 
 def print_table(preset, results):

@@ -74,7 +74,7 @@ def predict(recipe, settings, paths, out):
                 strict=settings.strict,
             )
         model = learn(inputs, read_by(recipe, settings), settings, clips, end)
-        say_failed(collection)
+        say_failed(collection.unusable)
         save_model(paths.save, model)
     if new:
         answer(settings, paths, out, model, new)
@@ -96,7 +96,7 @@ def add(recipe, settings, paths, out):
         label = as_integers(label) if kind in "iu" else np.array(label)
     say_alike({*label.tolist(), *model.classes.tolist()})
     grown = more(model, collection._replace(label=label), clips)
-    say_failed(collection)
+    say_failed(collection.unusable)
     save_model(paths.save, grown)
     n_more = len(grown.labels) - len(model.labels)
     tell(f"{plural(n_more, 'set')} more, {plural(len(grown.classes), 'class')}")
@@ -220,7 +220,7 @@ def answer(settings, paths, out, model, new):
     if paths.json:
         words = [*map(json.dumps, records)]
     tell(*words)  # once all is saved: who reads it may end before
-    say_failed(collection._replace(unusable=answers.failed))
+    say_failed(answers.failed)
 
 
 def with_groups(records, clips):

@@ -122,7 +122,7 @@ def check(recipe, settings, paths, out):
     report.save()
     # once all is saved
     tell(*(table.text(PRINTED) for table in (pairs, *tables.values())))
-    say_failed(collection)
+    say_failed(collection.unusable)
 
 
 def shared_with_nearest(collection):

@@ -83,7 +83,7 @@ def cluster(recipe, settings, paths, out):
     report.table(unusable(collection.unusable))
     report.save()
     tell(*notes)
-    say_failed(collection)
+    say_failed(collection.unusable)
 
 
 def _doubts(clusters, collection):

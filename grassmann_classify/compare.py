@@ -110,7 +110,7 @@ def compare(recipe, settings, paths, out):
             leave(run, done, paths.pictures)
     if failure:
         raise failure
-    say_failed(collection, done.results)
+    say_failed(collection.unusable, done.results)
 
 
 def leave(run, done, pictures=False):

@@ -251,7 +251,7 @@ def choice_of(recipe, settings):
     """The features, center and stack to choose from, None for all; or no choice: None."""
     center = settings.center
     stack = settings.stack
-    # descriptors come before rows are resampled, variants are made behind it
+    # descriptors come before rows are resampled, variants are made behind that
     features = settings.features or (["raw"] if recipe.resample else None)
     kinds = {*(features or [])}
     no_choice = None not in (features, center, stack) and len(kinds) == len(stack) == 1

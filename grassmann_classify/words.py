@@ -157,9 +157,8 @@ def plural(number, thing):
     return f"{number} {thing}{ending if number != 1 else ''}"
 
 
-def say_failed(collection, results=()):
-    """Name the clips and rows that failed; exit with status 1 if any row did."""
-    why = collection.unusable
+def say_failed(why, results=()):
+    """Name the clips {name: why} and rows that failed; exit with status 1 if any row did."""
     if why:
         lines = "\n  ".join(each_once(why))
         to_stderr(f"\n{len(why)} could not be used:\n  {lines}")
