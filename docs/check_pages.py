@@ -36,7 +36,7 @@ def missing(folder):
     pages = {
         path: Page(path) for path in sorted(Path(folder).resolve().rglob("*.html"))
     }
-    found = [] if pages else [f"{folder} holds no page"]
+    lines = [] if pages else [f"{folder} holds no page"]
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
@@ -46,14 +46,14 @@ def missing(folder):
                 (path.parent / unquote(parts.path)).resolve() if parts.path else path
             )
             if not target.exists():
-                found.append(f"{path}: {link} is not there")
+                lines.append(f"{path}: {link} is not there")
             elif (
                 target in pages and unquote(parts.fragment) not in pages[target].anchors
             ):
-                found.append(f"{path}: {link} names no anchor")
+                lines.append(f"{path}: {link} names no anchor")
             elif not target.read_bytes().startswith(PICTURES.get(target.suffix, b"")):
-                found.append(f"{path}: {link} is no picture")
-    return found
+                lines.append(f"{path}: {link} is no picture")
+    return lines
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ sphinx_gallery_conf = {
 
 def draw_pictures(app):
     """What the guide's snippets draw, where its pages show it."""
-    here = os.getcwd()
+    cwd = os.getcwd()
     for page in sorted(HERE.glob("guide/*.rst")):
         # of the files that snippets write
         with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def draw_pictures(app):
             try:
                 snippets.run(page, snippets.keep)
             finally:
-                os.chdir(here)
+                os.chdir(cwd)
 
 
 def write_reference(app):
@@ -140,10 +140,10 @@ def as_markup(paragraph, parameters=()):
     if text.lstrip().startswith(">>>"):
         return paragraph
     named = described(parameters, text)
-    starts = [found.start() for found in named] + [len(text)]
+    starts = [match.start() for match in named] + [len(text)]
     listed = [
-        f"``{' '.join(found[1].split())}``\n   {flowing(text[found.end() : end])}"
-        for found, end in zip(named, starts[1:])
+        f"``{' '.join(match[1].split())}``\n   {flowing(text[match.end() : end])}"
+        for match, end in zip(named, starts[1:])
     ]
     before = text[: starts[0]].strip("\n")
     return "\n\n".join(

@@ -36,7 +36,7 @@ def imported_modules(path, names, package=CORE):
     """{module of a package: is it imported within functions alone} of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = {id(node) for node in tree.body}
-    found = {}
+    imports = {}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.ImportFrom)
@@ -47,8 +47,8 @@ def imported_modules(path, names, package=CORE):
                 name = name if name in names else name.rpartition(".")[0]
                 if name in names:
                     later = id(node) not in top
-                    found[name] = found.get(name, True) and later
-    return found
+                    imports[name] = imports.get(name, True) and later
+    return imports
 
 
 def plan():
@@ -62,12 +62,12 @@ def plan_of_application():
     files = [name for name in own_files() if name.startswith(f"{APPLICATION}/")]
     paths = {ROOT.joinpath(name).stem: ROOT / name for name in files}
     paths.pop("__init__")
-    found = {
+    imports = {
         name: imported_modules(path, paths, APPLICATION) for name, path in paths.items()
     }
 
     def below(module):
-        return {module}.union(*map(below, found[module]))
+        return {module}.union(*map(below, imports[module]))
 
     return {
         name: {
@@ -75,7 +75,7 @@ def plan_of_application():
             for other, later in others.items()
             if not any(other in below(third) for third in others if third != other)
         }
-        for name, others in found.items()
+        for name, others in imports.items()
     }
 
 

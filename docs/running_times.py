@@ -23,11 +23,11 @@ PICTURE = ROOT / "docs" / "pictures" / "running_time.png"
 def measured():
     """{row of table_running_time: seconds for each d} as the page has them."""
     text = PAGE.read_text(encoding="utf-8").partition("seconds of one core")[2]
-    found = {}
+    seconds = {}
     for task in table_running_time.TASKS:
         row = re.search(rf"^{task}  +(.*)$", text, re.MULTILINE)[1]
-        found[task] = [float(cell.split()[0]) for cell in re.split(" {2,}", row)]
-    return found
+        seconds[task] = [float(cell.split()[0]) for cell in re.split(" {2,}", row)]
+    return seconds
 
 
 def draw():

@@ -36,16 +36,16 @@ Piece = namedtuple("Piece", "kind text")
 
 def pieces(path):
     """The blocks and pictures of a page, in order."""
-    return [_piece(found) for found in PIECE.finditer(path.read_text(encoding="utf-8"))]
+    return [_piece(match) for match in PIECE.finditer(path.read_text(encoding="utf-8"))]
 
 
-def _piece(found):
-    picture = found["shown"] or found["picture"]
+def _piece(match):
+    picture = match["shown"] or match["picture"]
     if picture:
         return Piece("picture", picture)
-    if found["fence"]:
-        return Piece(found["marked"], found["body"])
-    return Piece(found["language"], textwrap.dedent(found["block"]).rstrip() + "\n")
+    if match["fence"]:
+        return Piece(match["marked"], match["body"])
+    return Piece(match["language"], textwrap.dedent(match["block"]).rstrip() + "\n")
 
 
 def run(path, draw=None):

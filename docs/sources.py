@@ -30,17 +30,19 @@ def tracked():
     project's.
     """
     try:
-        done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
+        process = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True
+        )
     except OSError:
         return []
-    names = done.stdout.decode().split("\0")
-    return names if done.returncode == 0 and f"{CORE}.py" in names else []
+    names = process.stdout.decode().split("\0")
+    return names if process.returncode == 0 and f"{CORE}.py" in names else []
 
 
 def packaged():
     """The modules, other files at the root, and all of the folders."""
-    found = [*setup.modules(ROOT).values(), ROOT / "setup.py"]
-    found += [path for path in ROOT.glob("*") if path.suffix != ".py"]
+    paths = [*setup.modules(ROOT).values(), ROOT / "setup.py"]
+    paths += [path for path in ROOT.glob("*") if path.suffix != ".py"]
     for folder in (
         "baselines",
         "benchmarks",
@@ -50,8 +52,8 @@ def packaged():
         setup.APPLICATION,
         "tests",
     ):
-        found += (ROOT / folder).rglob("*")
-    return {path.relative_to(ROOT).as_posix() for path in found}
+        paths += (ROOT / folder).rglob("*")
+    return {path.relative_to(ROOT).as_posix() for path in paths}
 
 
 def modules():
