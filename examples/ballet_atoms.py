@@ -21,7 +21,7 @@ OPTIONS = {
     "--atoms": dict(type=int, default=8, help="(default: %(default)s)"),
     **PICTURES,
 }
-asked = parsed(__name__, of_these, "examples.ballet_atoms", OPTIONS)
+options = parsed(__name__, of_these, "examples.ballet_atoms", OPTIONS)
 
 import numpy as np
 
@@ -47,17 +47,17 @@ def read_bases(path):
     return np.linalg.qr(bases.astype(float))[0], side
 
 
-def main(asked):
-    X, side = read_bases(asked.data)
-    learned = learn.gdl(X, asked.atoms, LAM, rng=0)
+def main(options):
+    X, side = read_bases(options.data)
+    learned = learn.gdl(X, options.atoms, LAM, rng=0)
     print(
-        f"{len(X)} clips to {asked.atoms} atoms: cost {learned.costs[0]:.1f} at first, "
+        f"{len(X)} clips to {options.atoms} atoms: cost {learned.costs[0]:.1f} at first, "
         f"{learned.costs[-1]:.1f} after {len(learned.costs) // 2} iterations"
     )
     ax = plots.plot_atoms(learned.atoms, (side, side))
-    ax.set_title(f"gDL, {asked.atoms} atoms, λ = {LAM:g}", fontsize=10)
-    print(f"picture: {save_picture(OUT / 'ballet_atoms', ax, asked)}")
+    ax.set_title(f"gDL, {options.atoms} atoms, λ = {LAM:g}", fontsize=10)
+    print(f"picture: {save_picture(OUT / 'ballet_atoms', ax, options)}")
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

@@ -25,7 +25,7 @@ OPTIONS = {
         action="store_true", help="go on from the checkpoint of a killed run"
     ),
 }
-asked = parsed(__name__, of_these, "examples.many_machines", OPTIONS)
+options = parsed(__name__, of_these, "examples.many_machines", OPTIONS)
 
 import numpy as np
 
@@ -41,12 +41,12 @@ LAM = 0.2  # in units of lam_max
 N_ROUNDS = 5
 
 
-def main(asked):
+def main(options):
     OUT.mkdir(parents=True, exist_ok=True)
-    X = np.load(asked.data or write_subspaces(OUT / "subspaces.npy"), mmap_mode="r")
+    X = np.load(options.data or write_subspaces(OUT / "subspaces.npy"), mmap_mode="r")
     checkpoint = OUT / "rounds.npz"
 
-    with connect(asked) as client:
+    with connect(options) as client:
         start = time.perf_counter()
         learned = scale.gdl(
             X,
@@ -57,7 +57,7 @@ def main(asked):
             rng=0,
             client=client,
             checkpoint=checkpoint,
-            resume=checkpoint if asked.resume else None,
+            resume=checkpoint if options.resume else None,
         )
         print(
             f"{len(learned.costs)} rounds over {len(X):,} subspaces: "
@@ -73,27 +73,27 @@ def main(asked):
             client=client,
             out=OUT / "codes",
             sparse_output=True,
-            start="resume" if asked.resume else 0,
-            replace=not asked.resume,
+            start="resume" if options.resume else 0,
+            replace=not options.resume,
         )
     codes = load_codes(OUT / "codes")
     print(
         f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
         f"{codes.nnz / n:.1f} atoms each"
     )
-    here = gs.gsc(X[:1000], learned.atoms, learned.lam)
+    local = gs.gsc(X[:1000], learned.atoms, learned.lam)
     print(
-        f"beside those of one machine: {abs(codes[:1000].toarray() - here).max():.1g} apart"
+        f"beside those of one machine: {abs(codes[:1000].toarray() - local).max():.1g} apart"
     )
 
 
-def connect(asked):
+def connect(options):
     """The client of the cluster that was asked for."""
-    if asked.scheduler is None:
-        return scale.local_client(asked.workers)
+    if options.scheduler is None:
+        return scale.local_client(options.workers)
     import distributed
 
-    return distributed.Client(asked.scheduler)
+    return distributed.Client(options.scheduler)
 
 
 def write_subspaces(path):
@@ -109,4 +109,4 @@ def write_subspaces(path):
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

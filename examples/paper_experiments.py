@@ -486,10 +486,10 @@ def compare(preset, options, clips, out):
     asked = vars(options) | vars(settings)
     inputs = Bank(collection, None, settings, videos)
     how = {"shrinkage": [None], "methods_of": methods_of(preset, inputs)}
-    for done in run_splits(inputs, pairs, settings, **how):
-        comparison = compared(done.results, done.pairs, collection)
+    for progress in run_splits(inputs, pairs, settings, **how):
+        comparison = compared(progress.results, progress.pairs, collection)
         save_results(
-            out, asked, collection, pairs, done.results, done.n_done, comparison
+            out, asked, collection, pairs, progress.results, progress.n_done, comparison
         )
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))
@@ -502,8 +502,8 @@ def compare(preset, options, clips, out):
             f"The paper's data has {preset.classes} classes, this {classes}: an easier task than "
             "that of its figures"
         )
-    print_table(preset, done.results)
-    say_failed(collection.unusable, done.results)
+    print_table(preset, progress.results)
+    say_failed(collection.unusable, progress.results)
 
 
 def print_table(preset, results):
@@ -511,22 +511,22 @@ def print_table(preset, results):
     columns = [*preset.columns, "all splits"]
     if len(columns) != 1 + max(map(len, results.values())):  # other splits
         columns = columns[-1:]
-    here = {name: figures(found, len(columns)) for name, found in results.items()}
+    ours = {name: figures(splits, len(columns)) for name, splits in results.items()}
     print_line("", columns)
     for method, printed in preset.printed.items():
         print_line(f"{method}, the paper", printed[-len(columns) :])
-        for name in [name for name in here if paper_name(name) == method]:
-            print_line(name, here.pop(name))
-    for name, cells in here.items():
+        for name in [name for name in ours if paper_name(name) == method]:
+            print_line(name, ours.pop(name))
+    for name, cells in ours.items():
         print_line(name, cells)
 
 
-def figures(found, n_columns):
+def figures(splits, n_columns):
     """Cells of a line: the accuracy of each split, if there are columns, and of all."""
     each = [
-        "failed" if split["failed"] else f"{split['accuracy']:.1f}" for split in found
+        "failed" if split["failed"] else f"{split['accuracy']:.1f}" for split in splits
     ]
-    accuracy = [split["accuracy"] for split in successes(found)]
+    accuracy = [split["accuracy"] for split in successes(splits)]
     spread = f" ± {np.std(accuracy, ddof=1):.1f}" if len(accuracy) > 1 else ""
     over_all = f"{np.mean(accuracy):.1f}{spread}" if accuracy else "failed"
     return [*each[: n_columns - 1], over_all]

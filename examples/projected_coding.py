@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 from examples.common import of_files, parsed
 
-asked = parsed(__name__, of_files, "examples.projected_coding")
+options = parsed(__name__, of_files, "examples.projected_coding")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -253,15 +253,15 @@ def draw_picture(names, answers):
     return ax
 
 
-def problems(settings, asked, rng):
+def problems(settings, options, rng):
     """What is drawn of each setting, and read of each file that was asked for."""
     for setting in settings:
         yield draw(setting, rng)
-    for path, p in zip(asked.data, [*asked.p, *[3] * len(asked.data)]):
+    for path, p in zip(options.data, [*options.p, *[3] * len(options.data)]):
         yield read(path, p, rng)
 
 
-def main(asked):
+def main(options):
     matplotlib.use("agg")
     warnings.filterwarnings(
         "ignore", "the gap of eigenvalues|projected_losses|.*did not converge"
@@ -271,15 +271,15 @@ def main(asked):
     names = []
     answers = []
     print_header()
-    for data in problems(SETTINGS, asked, rng):
+    for data in problems(SETTINGS, options, rng):
         answer, *rest = compare(data)
         print_row(data, answer, *rest)
         names.append(f"{data.name}, N = {len(data.atoms)}")
         answers.append(answer)
     print("\npicture:")
-    path = save_picture(OUT / "projected_coding", draw_picture(names, answers), asked)
+    path = save_picture(OUT / "projected_coding", draw_picture(names, answers), options)
     print(f"  {path}")
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

@@ -121,7 +121,7 @@ def accuracies(atoms, queries, labels, truth):
 
 def grid(kinds):
     """{method: (kind, sigma on FINE, variant) mean accuracies}."""
-    found = {
+    tables = {
         method: np.empty((len(kinds), len(FINE), len(variants(method))))
         for method in PAPER
     }
@@ -133,30 +133,30 @@ def grid(kinds):
             draws = [
                 draw(problem, np.random.default_rng(seed), N_QUERIES) for seed in SEEDS
             ]
-            rows.append([accuracies(*one) for one in draws])
-        for method, table in found.items():
-            coarse = np.array([[one[method] for one in row] for row in rows])
+            rows.append([accuracies(*sample) for sample in draws])
+        for method, table in tables.items():
+            coarse = np.array([[scores[method] for scores in row] for row in rows])
             coarse = coarse.mean(axis=1)  # (sigma, variant)
             table[i] = np.transpose(
                 [np.interp(FINE, SIGMAS, column) for column in coarse.T]
             )
         seconds = time.perf_counter() - start
         print(f"{kind.base}, {kind.means}, {kind.spread}: {seconds:.0f} s", flush=True)
-    return found
+    return tables
 
 
-def best_pairs(found, printed):
+def best_pairs(tables, printed):
     """The best pairs of rising sigma over all kinds, best first.
 
     printed: {method: the paper's two figures}.
     """
-    n_kinds = len(found["gSC"])
+    n_kinds = len(tables["gSC"])
     pairs = []
     for kind in range(n_kinds):
         for i, j in itertools.combinations(range(len(FINE)), 2):
             cost = {}
             for method, (first, second) in printed.items():
-                table = found[method][kind]
+                table = tables[method][kind]
                 cost[method] = (table[i] - first) ** 2 + (table[j] - second) ** 2
             pairs.append(Pair(kind, i, j, cost))
     pairs.sort(key=lambda pair: sum(cost.min() for cost in pair.cost.values()))

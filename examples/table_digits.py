@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 from examples.common import of_pictures, parsed
 
-asked = parsed(__name__, of_pictures, "examples.table_digits")
+options = parsed(__name__, of_pictures, "examples.table_digits")
 
 import matplotlib
 import numpy as np
@@ -164,22 +164,22 @@ def short(name):
     return name.split()[0].rstrip(",:") + (f" {N_ATOMS}" if "learned" in name else "")
 
 
-def save(name, ax, title, asked):
+def save(name, ax, title, options):
     ax.set_title(title, fontsize=10)
-    print(f"  {save_picture(OUT / name, ax, asked)}")
+    print(f"  {save_picture(OUT / name, ax, options)}")
 
 
-def save_pictures(fitted, D, y, X, asked):
+def save_pictures(fitted, D, y, X, options):
     """Save pictures of the last split: {method: estimator}, labelled D, queries X."""
     learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms"]
     how = f"gDL, {N_ATOMS} atoms, λ = {learned.lam:g} of the median λ_max, digits"
-    save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, asked)
-    save("convergence", plots.plot_convergence(learned.costs_), how, asked)
+    save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, options)
+    save("convergence", plots.plot_convergence(learned.costs_), how, options)
     save(
         "codes_learned",
         plots.plot_codes(learned.transform(D), y),
         f"Codes: {how}",
-        asked,
+        options,
     )
     _, near = fitted["nearest subspace"].kneighbors(X[:1])
     nearest = near[0, 0]
@@ -188,13 +188,13 @@ def save_pictures(fitted, D, y, X, asked):
         "angles_pair",
         plots.plot_angles_pair(X[0], D[nearest], names=names),
         "Nearest subspace, digits",
-        asked,
+        options,
     )
 
 
 # for matrices this small BLAS' threads cost more
 @threadpool_limits.wrap(limits=1, user_api="blas")
-def main(asked=None):
+def main(options=None):
     began = time.perf_counter()
     matplotlib.use("agg")
     scores = {}
@@ -206,19 +206,19 @@ def main(asked=None):
             core.gsc(D[:2], D[:2], 0.1)
             core.glc(D[:2], D[:2], 1)
             learn.gdl(D[:4], 2, 0.1, n_iter=1, rng=0)
-        found = [
+        rows = [
             *evaluate(tried_first(), sets, y, queries, truth),
             *evaluate(methods_on_subspaces(), D, y, X, truth),
             *evaluate(methods_on_sets(), sets, y, queries, truth),
         ]
-        for name, accuracy, seconds, _ in found:
+        for name, accuracy, seconds, _ in rows:
             scores.setdefault(name, []).append((accuracy, seconds))
         if i == 1:
             heads = "".join(f"{short(name):>10}" for name in scores)
             print("\nSets of three handwritten digits, every method, accuracy in %:")
             print(f"{'':15}{heads}")
-        told = "".join(f"{accuracy:10.1f}" for _, accuracy, *_ in found)
-        print(f"split {i:2} of {len(SEEDS)}:{told}", flush=True)
+        cells = "".join(f"{accuracy:10.1f}" for _, accuracy, *_ in rows)
+        print(f"split {i:2} of {len(SEEDS)}:{cells}", flush=True)
     print(
         f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
         f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits, "
@@ -226,9 +226,9 @@ def main(asked=None):
     )
     print_table(scores)
     print("\nPictures of the last split:")
-    save_pictures({name: best for name, *_, best in found}, D, y, X, asked)
+    save_pictures({name: best for name, *_, best in rows}, D, y, X, options)
     print(f"\n{time.perf_counter() - began:.0f} seconds in all")
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

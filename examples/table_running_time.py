@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 from examples.common import of_pictures, parsed
 
-asked = parsed(__name__, of_pictures, "examples.table_running_time")
+options = parsed(__name__, of_pictures, "examples.table_running_time")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -184,7 +184,7 @@ def print_table(times):
     print_row("iSC, factors / gSC", np.divide(times["iSC, factors"], times["gSC"]), 1)
 
 
-def main(asked=None):
+def main(options=None):
     matplotlib.use("agg")
     small = core.random_subspaces(30, 10, P, rng=0)
     for task in TASKS.values():  # compile
@@ -192,9 +192,9 @@ def main(asked=None):
     times = measure()
     print_table(times)
     print("\npicture:")
-    path = save_picture(OUT / "running_time", draw(times), asked)
+    path = save_picture(OUT / "running_time", draw(times), options)
     print(f"  {path}")
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

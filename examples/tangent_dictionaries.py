@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 from examples.common import of_files, parsed
 
-asked = parsed(__name__, of_files, "examples.tangent_dictionaries")
+options = parsed(__name__, of_files, "examples.tangent_dictionaries")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -42,19 +42,19 @@ COLORS = {"gDL": "#0072B2", "log-Euclidean": "#D55E00", "intrinsic": "#009E73"}
 
 def learned(method, X, atoms):
     """(result with atoms, codes and costs; the function from subspaces to codes)."""
-    options = {"init": atoms, "n_iter": N_ITER, "tol": 0}
+    keywords = {"init": atoms, "n_iter": N_ITER, "tol": 0}
     if method == "gDL":
-        found = learn.gdl(X, N_ATOMS, LAM, **options)
-        return found, lambda queries: core.gsc(queries, found.atoms, LAM)
+        result = learn.gdl(X, N_ATOMS, LAM, **keywords)
+        return result, lambda queries: core.gsc(queries, result.atoms, LAM)
     if method == "log-Euclidean":
-        found = tangent.log_euclidean_dictionary(
-            X, N_ATOMS, LAM, base="mean", **options
+        result = tangent.log_euclidean_dictionary(
+            X, N_ATOMS, LAM, base="mean", **keywords
         )
-        return found, lambda queries: tangent.log_euclidean_codes(
-            queries, found.atoms, LAM, found.base
+        return result, lambda queries: tangent.log_euclidean_codes(
+            queries, result.atoms, LAM, result.base
         )
-    found = tangent.intrinsic_dictionary(X, N_ATOMS, LAM, **options)
-    return found, lambda queries: tangent.intrinsic_codes(queries, found.atoms, LAM)
+    result = tangent.intrinsic_dictionary(X, N_ATOMS, LAM, **keywords)
+    return result, lambda queries: tangent.intrinsic_codes(queries, result.atoms, LAM)
 
 
 def nearest_by_angle(codes, labels, queries):
@@ -69,15 +69,15 @@ def compare(data):
     results = {}
     for method in COLORS:
         start = time.perf_counter()
-        found, code = learned(method, data.atoms, first)
+        result, code = learned(method, data.atoms, first)
         seconds = time.perf_counter() - start
-        predicted = nearest_by_angle(found.codes, data.labels, code(data.queries))
+        predicted = nearest_by_angle(result.codes, data.labels, code(data.queries))
         accuracy = 100 * np.mean(predicted == data.truth)
-        results[method] = found.costs, seconds, accuracy
-        rise = max(np.diff(found.costs).max() / found.costs[0], 0)
+        results[method] = result.costs, seconds, accuracy
+        rise = max(np.diff(result.costs).max() / result.costs[0], 0)
         print(
-            f"{data.name:36}{method:15}{len(data.atoms):5d}{found.costs[0]:10.4g}"
-            f"{found.costs[-1]:10.4g}{rise:10.1g}{seconds:9.2f}{accuracy:8.1f}",
+            f"{data.name:36}{method:15}{len(data.atoms):5d}{result.costs[0]:10.4g}"
+            f"{result.costs[-1]:10.4g}{rise:10.1g}{seconds:9.2f}{accuracy:8.1f}",
             flush=True,
         )
     return results
@@ -103,7 +103,7 @@ def draw_picture(names, all_results):
     return panels[0]
 
 
-def main(asked):
+def main(options):
     matplotlib.use("agg")
     warnings.filterwarnings("ignore", ".*right angles|karcher_mean|.*did not converge")
     rng = np.random.default_rng(0)
@@ -118,13 +118,13 @@ def main(asked):
     )
     names = []
     results = []
-    for data in projected_coding.problems(SETTINGS, asked, rng):
+    for data in projected_coding.problems(SETTINGS, options, rng):
         names.append(data.name)
         results.append(compare(data))
     print("\npicture:")
     path = projected_coding.OUT / "tangent_dictionaries"
-    print(f"  {save_picture(path, draw_picture(names, results), asked)}")
+    print(f"  {save_picture(path, draw_picture(names, results), options)}")
 
 
 if __name__ == "__main__":
-    main(asked)
+    main(options)

@@ -65,6 +65,6 @@ ax.legend(frameon=False)
 # %%
 # The single atoms of each digit.
 
-one = discriminative_atoms(X[train], y[train], 1, n_iter=40, rng=0)
-ax = plots.plot_atoms(one.atoms, (8, 8), labels=one.labels)
+single = discriminative_atoms(X[train], y[train], 1, n_iter=40, rng=0)
+ax = plots.plot_atoms(single.atoms, (8, 8), labels=single.labels)
 ax.set_title("Discriminative atoms, one a digit")

@@ -71,7 +71,7 @@ BLUE = "#0072B2"
 GREEN = "#009E73"
 REDS = ["#D55E00", "#CC79A7", "#E69F00"]
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained")
-for basis, color, width in [*((one, GREEN, 1.5) for one in D), (X[0], BLUE, 2.5)]:
+for basis, color, width in [*((atom, GREEN, 1.5) for atom in D), (X[0], BLUE, 2.5)]:
     axes[0].plot(*np.concatenate([-basis.T, basis.T]).T, color=color, linewidth=width)
 axes[0].set(title="lines in the plane", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
 
