@@ -41,8 +41,8 @@ def row(what, name, ours, theirs):
     """Print the seconds of both and the largest difference; the first call compiles."""
     ours()
     seconds, mine = timed(ours)
-    others, found = timed(theirs)
-    difference = np.abs(np.asarray(mine) - np.asarray(found)).max()
+    others, reference = timed(theirs)
+    difference = np.abs(np.asarray(mine) - np.asarray(reference)).max()
     print(
         f"{what:34s} {name:12s} {difference:10.1e} {1e3 * seconds:10.3f} {1e3 * others:10.3f}",
         flush=True,

@@ -228,13 +228,13 @@ def simulated():
         for name, _, estimator, grid, *_ in video_baselines(inputs):
             search = GridSearchCV(estimator, grid, cv=N_FOLDS, error_score=0)
             try:
-                seconds, found = timed(
+                seconds, predicted = timed(
                     lambda: search.fit(clips[::2], labels[::2]).predict(clips[1::2])
                 )
             except ValueError as error:
                 print(f"  {name:12s} failed: {error}", flush=True)
                 continue
-            right = 100 * np.mean(found == labels[1::2])
+            right = 100 * np.mean(predicted == labels[1::2])
             chosen = ", ".join(
                 f"{key} {value}" for key, value in search.best_params_.items()
             )
@@ -263,9 +263,9 @@ def growth_of_clips(numbers):
             seconds.append(
                 timed(lambda: clone(estimator).fit(some, y).predict(some))[0]
             )
-        told = ", ".join(f"{n}: {s:.2f}" for n, s in zip(numbers, seconds))
+        times = ", ".join(f"{n}: {s:.2f}" for n, s in zip(numbers, seconds))
         exponent = np.log(seconds[-1] / seconds[0]) / np.log(numbers[-1] / numbers[0])
-        print(f"  {name:12s}{told}   exponent {exponent:.2f}", flush=True)
+        print(f"  {name:12s}{times}   exponent {exponent:.2f}", flush=True)
 
 
 def spectrum_of_a_volume():
@@ -293,14 +293,14 @@ def noise_against_compression(out):
         for compression in COMPRESSIONS:
             total = round(d / compression)
             common = max(2 * N_STATES, total // 5)
-            seen = dynamics.compress(clip, common, total - common)
-            found = dynamics.recover(seen, N_STATES, 16)
-            snr.append(decibels(clip, found.frames))
+            measurements = dynamics.compress(clip, common, total - common)
+            recovered = dynamics.recover(measurements, N_STATES, 16)
+            snr.append(decibels(clip, recovered.frames))
         rows = clip.reshape(len(clip), -1)
         U, s, V = np.linalg.svd(rows, full_matrices=False)
         best = decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
-        told = ", ".join(f"{value:.1f}" for value in snr)
-        print(f"  noise {noise:4g}: {told}; all pixels seen {best:.1f}", flush=True)
+        ratios = ", ".join(f"{value:.1f}" for value in snr)
+        print(f"  noise {noise:4g}: {ratios}; all pixels seen {best:.1f}", flush=True)
         if noise > 0:  # without, it is about 250 dB throughout
             line = ax.plot(
                 COMPRESSIONS,

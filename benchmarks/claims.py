@@ -100,7 +100,7 @@ def grams_of(sets, center):
 def rules_of_local_codes(data):
     """gLC with p and neighbours chosen by cross-validation for either rule."""
     print(f"{'':28s}{'residual':>9s}{'sum':>8s}{'difference':>14s}   ahead of splits")
-    found = []
+    leads = []
     for name, sets, label, group, splits in data_sets(data):
         for center in (False, True):
             grams = grams_of(sets, center)
@@ -108,7 +108,7 @@ def rules_of_local_codes(data):
                 [accuracies_by_rule(grams, label, group, split) for split in splits]
             )
             ahead = shares[:, 0] - shares[:, 1]
-            found.append(ahead.mean())
+            leads.append(ahead.mean())
             spread = f"± {ahead.std(ddof=1):.1f}" if len(ahead) > 1 else ""
             title = f"{name}, centred" if center else name
             print(
@@ -117,7 +117,7 @@ def rules_of_local_codes(data):
                 f"{(ahead < 0).sum()} sum, {(ahead == 0).sum()} equal",
                 flush=True,
             )
-    for title, some in (("frames as they are", found[::2]), ("centred", found[1::2])):
+    for title, some in (("frames as they are", leads[::2]), ("centred", leads[1::2])):
         some = np.array(some)
         print(
             f"{title}: residual ahead by more than {CLOSE} on {(some > CLOSE).sum()} of "
@@ -130,15 +130,15 @@ def accuracies_by_rule(grams, label, group, split):
     """Accuracy in % on a test part by the rules "residual" and "sum"."""
     group, _ = kept_together(label, group, None, split)
     folds, _ = folds_of_split(label, group, split.train, Settings())
-    found = []
+    accuracies = []
     for rule in ("residual", "sum"):
         predict = tuning.local_predictions(NEIGHBORS, [rule])
         search = tuning.Search(label, folds, predict)
         choice = search.choose(grams)
         answers = search.answers(grams[choice.gram], *split)
         right = answers[choice.parameters] == label[split.test]
-        found.append(100 * right.mean())
-    return found
+        accuracies.append(100 * right.mean())
+    return accuracies
 
 
 def cost_of_intrinsic_codes(data):
@@ -190,7 +190,7 @@ def exchanged_labels(data):
     for name, sets, label, group, _ in data_sets(data):
         K = gs.projection_kernel(subspaces_of(sets))
         classes, index = np.unique(label, return_inverse=True)
-        found = []
+        areas = []
         for rng in map(np.random.default_rng, range(REPEATS)):
             wrong = rng.random(len(index)).argsort() < max(1, round(WRONG * len(index)))
             given = index + wrong * rng.integers(1, len(classes), len(index))
@@ -198,10 +198,10 @@ def exchanged_labels(data):
             scores, _ = calibration.left_out_scores(
                 K, given, group, lam=0.1, lam_scale="max"
             )
-            found.append(
+            areas.append(
                 100 * roc_auc_score(wrong, calibration.suspicion(scores, given))
             )
-        print(f"{name:20s}{np.mean(found):6.1f} % of pairs", flush=True)
+        print(f"{name:20s}{np.mean(areas):6.1f} % of pairs", flush=True)
 
 
 def clusters_without_labels(data):
@@ -218,9 +218,9 @@ def clusters_without_labels(data):
             np.add.at(table, (index, number - 1), 1)
             rows, columns = linear_sum_assignment(-table)
             shares.append(100 * table[rows, columns].sum() / len(label))
-        weighted, *told = [f"{share:.0f}" for share in shares]
-        told = " ".join(told)
-        print(f"{name:20s}{weighted:>4s} %, at p = 1, 2, ...: {told}", flush=True)
+        weighted, *others = [f"{share:.0f}" for share in shares]
+        others = " ".join(others)
+        print(f"{name:20s}{weighted:>4s} %, at p = 1, 2, ...: {others}", flush=True)
 
 
 def compared(path, words):
@@ -229,14 +229,14 @@ def compared(path, words):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
         started = time.perf_counter()
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--no-pictures", "--out", str(out), *words],
             capture_output=True,
             text=True,
         )
         kept = Path(out, "results.json")
         if not kept.is_file():
-            print(f"{path.stem} failed: {done.stderr.splitlines()[-1]}")
+            print(f"{path.stem} failed: {process.stderr.splitlines()[-1]}")
             return None
         print(f"{path.stem}, {time.perf_counter() - started:.0f} s")
         return json.loads(kept.read_text())["methods"]
@@ -246,8 +246,8 @@ def tables_of_compare(data, words=()):
     """What compare gives for each file, with every baseline on the paper's own data."""
     for path in files_of(data):
         preset = None if words else OF_THE_PAPER.get(path.stem)
-        found = compared(path, ["--baselines"] if preset else words)
-        for name, row in (found or {}).items():
+        methods = compared(path, ["--baselines"] if preset else words)
+        for name, row in (methods or {}).items():
             figure = "failed" if row["mean"] is None else f"{row['mean']:.1f}"
             printed = preset.printed.get(name, [""])[-1] if preset else ""
             print(f"  {name:24s}{figure:>8s}   {printed}".rstrip(), flush=True)
@@ -391,18 +391,18 @@ CLAIMS = [
 def main(options):
     header("claims")
     known = [claim.name for claim in CLAIMS]
-    asked = options.only or known
+    chosen = options.only or known
     if not files_of(options.data):
         raise SystemExit(
             f"DATA must be a file .npz or a folder of them, got {options.data}"
         )
-    for name in asked:
+    for name in chosen:
         if name not in known:
             raise SystemExit(
                 f"there is no claim {name!r}; there are {', '.join(known)}"
             )
     for claim in CLAIMS:
-        if claim.name in asked:
+        if claim.name in chosen:
             print(f"\n-- {claim.name}: {claim.says}")
             for file, words in claim.places:
                 print(f'   {file}: "{words}"')

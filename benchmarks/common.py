@@ -76,8 +76,8 @@ def figure(name, value, target=""):
     """Print a labelled number beside its target, such as '>= 0.9'."""
     bound = float(target[2:]) if target else value
     missed = value < bound if target.startswith(">") else value > bound
-    told = f"target {target}{'  MISSED' if missed else ''}" if target else ""
-    print(f"  {name:82s} {value:9.3g}  {told}", flush=True)
+    note = f"target {target}{'  MISSED' if missed else ''}" if target else ""
+    print(f"  {name:82s} {value:9.3g}  {note}", flush=True)
 
 
 def timed(call, *arguments):
@@ -115,7 +115,7 @@ def in_turn(callables, repetitions, rest=0, before=None, again=False):
 
 def run_child(code, cwd=ROOT, **environment):
     """(wall seconds, printed text) of code run by a fresh interpreter in cwd."""
-    seconds, done = timed(
+    seconds, process = timed(
         lambda: subprocess.run(
             [sys.executable, "-c", code],
             cwd=cwd,
@@ -125,7 +125,7 @@ def run_child(code, cwd=ROOT, **environment):
             check=True,
         )
     )
-    return seconds, done.stdout
+    return seconds, process.stdout
 
 
 def in_child(function, *arguments, **environment):
@@ -139,7 +139,7 @@ def call_of(function, arguments):
     module = function.__module__
     if module == "__main__":
         module = sys.modules[module].__spec__.name
-    plain = tuple(str(one) if isinstance(one, Path) else one for one in arguments)
+    plain = tuple(str(item) if isinstance(item, Path) else item for item in arguments)
     return f"__import__({module!r}, fromlist=['']).{function.__name__}(*{plain!r})"
 
 
@@ -195,8 +195,8 @@ def read_problem(argument, p=3):
     """
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
-    found, ((train, test), *_) = load_npz(path)
-    X = from_sets([one.sources[0] for one in found], p)
+    clips, ((train, test), *_) = load_npz(path)
+    X = from_sets([clip.sources[0] for clip in clips], p)
     return Path(path).stem, X[test], X[train]
 
 
@@ -226,8 +226,8 @@ def version_of(package):
 
 def status(key):
     """Bytes of an entry of /proc/self/status."""
-    found = re.search(rf"{key}:\s*(\d+) kB", text_of("/proc/self/status"))
-    return int(found[1]) * 1024.0 if found else np.nan
+    match = re.search(rf"{key}:\s*(\d+) kB", text_of("/proc/self/status"))
+    return int(match[1]) * 1024.0 if match else np.nan
 
 
 def text_of(path):

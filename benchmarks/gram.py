@@ -43,11 +43,11 @@ def least_seconds(regime, calls, repetitions):
     if regime == "after a product":
         A = np.ones((1500, 1500))
         return interleaved(calls, repetitions, 0, before=lambda: A @ A)
-    found = []
+    seconds = []
     for call in calls:
         call()
-        found += interleaved([call], repetitions, 0).tolist()
-    return found
+        seconds += interleaved([call], repetitions, 0).tolist()
+    return seconds
 
 
 def blocks(product, p):

@@ -243,13 +243,13 @@ def growth():
             seconds.append(interleaved(calls, repetitions, rest=0, again=sum(once) < 2))
             codes = [codes[0], *(code.T for code in codes[1:])]
             gaps = [common.relative_gap(K, k, y.toarray(), lam, p).max() for y in codes]
-            told = "  ".join(
+            cells = "  ".join(
                 f"{1e6 * time / len(k):9.1f} ({gap:.0e})"
                 for time, gap in zip(seconds[-1], gaps)
             )
             print(
                 f"  lambda = {ratio} lam_max, {N:6d} atoms, {codes[0].nnz / len(k):4.0f} in a "
-                f"code: {told}",
+                f"code: {cells}",
                 flush=True,
             )
         for name, times in zip(("ours", "SPAMS"), zip(*seconds)):

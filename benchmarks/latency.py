@@ -93,7 +93,7 @@ def row(calls):
 
     NaN of what is missing.
     """
-    found = {name: call() for name, call in calls.items()}
+    results = {name: call() for name, call in calls.items()}
     once = {name: min(timed(call)[0] for _ in range(2)) for name, call in calls.items()}
     short = [name for name in calls if once[name] < LONG]
     repetitions = int(np.clip(SECONDS / 2 / sum(once[name] for name in short), 3, 60))
@@ -101,9 +101,9 @@ def row(calls):
     medians = once | dict(zip(short, np.median(seconds, axis=0)))
     least = once | dict(zip(short, seconds.min(axis=0)))
     apart = {
-        name: np.abs(found[name] - found[ours]).max()
+        name: np.abs(results[name] - results[ours]).max()
         for name, ours in PEERS.items()
-        if name in found
+        if name in results
     }
     return [
         values.get(name, np.nan)
@@ -134,15 +134,15 @@ def table(threads, n_atoms, n_queries, d, p):
             *(N, n_queries, d, p, with_sklearn),
             **dict.fromkeys(pools, str(threads)),
         )
-        for n, one in zip(n_queries, np.reshape(values, (len(n_queries), -1))):
-            median, least, _ = parts = np.split(one, [len(CALLS), 2 * len(CALLS)])
+        for n, line in zip(n_queries, np.reshape(values, (len(n_queries), -1))):
+            median, least, _ = parts = np.split(line, [len(CALLS), 2 * len(CALLS)])
             measured.append(parts)
             for start, word, times in (
                 (f"{N:6d} {n:7d}", "median", median),
                 ("", "least", least),
             ):
-                told = "".join(f"{1e6 * time:10.0f}" for time in times)
-                print(f"{start:14s}  {word:6s}{told}", flush=True)
+                cells = "".join(f"{1e6 * time:10.0f}" for time in times)
+                print(f"{start:14s}  {word:6s}{cells}", flush=True)
     medians, least, apart = map(np.array, zip(*measured))
     return np.stack([medians, least]), apart
 
@@ -161,8 +161,8 @@ def main(options):
         both[threads] = times[:, :, [i for c, i in COLUMN.items() if c not in PEERS]]
         for i, (name, ours) in enumerate(PEERS.items()):
             ratios = times[0, :, COLUMN[name]] / times[0, :, COLUMN[ours]]
-            told = f"{name} over {ours}: largest difference {apart[:, i].max():.0e}"
-            figure(f"{told}; worst row (1), medians", ratios.min())
+            label = f"{name} over {ours}: largest difference {apart[:, i].max():.0e}"
+            figure(f"{label}; worst row (1), medians", ratios.min())
             figure(
                 f"{name} over {ours}: geometric mean (1), medians",
                 geometric_mean(ratios),

@@ -248,12 +248,12 @@ def merging(folder):
     B = start.fork().collect(X[2000:])
     seconds, merged = timed(A.merge, B)
     figure("seconds to merge", seconds)
-    one, two = (
+    cost, merged_cost = (
         common.cost(X, learner.update().atoms, lam()) for learner in (both, merged)
     )
     figure(
         "cost after merging over that of one learner, less 1",
-        abs(two / one - 1),
+        abs(merged_cost / cost - 1),
         "<=1e-3",
     )
 
