@@ -78,23 +78,25 @@ def test_small_distances_are_those_of_the_difference():
     A, C = random_system(rng, 3, 10, 0.9)
     for step in (1e-3, 1e-6, 1e-9):
         near = A, C + step * rng.standard_normal(C.shape)
-        one, two = long_bases([(A, C), near])
-        theta = core.principal_angles(one, two)
-        found = dynamics.observability_angles([(A, C)], [near])[0, 0]
-        assert error(found, theta) < 1e-5 * theta.max()
+        basis, moved = long_bases([(A, C), near])
+        theta = core.principal_angles(basis, moved)
+        angles = dynamics.observability_angles([(A, C)], [near])[0, 0]
+        assert error(angles, theta) < 1e-5 * theta.max()
         d = dynamics.martin_distances([near], [(A, C)])[0, 0]
         assert d == pytest.approx(np.sqrt(np.square(theta).sum()), rel=1e-5)
 
 
 def test_one_state_and_orthogonal_outputs_have_closed_forms():
-    one = np.array([[0.5]]), np.array([[1.0], [0.0]])
-    two = np.array([[0.2]]), np.array([[3.0], [3.0]])
+    system = np.array([[0.5]]), np.array([[1.0], [0.0]])
+    other = np.array([[0.2]]), np.array([[3.0], [3.0]])
     cosine2 = (1 - 0.25) * (1 - 0.04) / (1 - 0.1) ** 2 / 2
-    found = dynamics.martin_distances([one], [two])[0, 0]
-    assert found == pytest.approx(np.sqrt(-np.log(cosine2)), rel=TIGHT)
+    distance = dynamics.martin_distances([system], [other])[0, 0]
+    assert distance == pytest.approx(np.sqrt(-np.log(cosine2)), rel=TIGHT)
     apart = np.array([[0.5]]), np.array([[0.0], [1.0]])
-    assert dynamics.martin_distances([one, apart])[0, 1] == np.inf
-    assert dynamics.observability_angles([one, apart])[0, 1] == pytest.approx(np.pi / 2)
+    assert dynamics.martin_distances([system, apart])[0, 1] == np.inf
+    assert dynamics.observability_angles([system, apart])[0, 1] == pytest.approx(
+        np.pi / 2
+    )
 
 
 def test_systems_of_both_sides_are_stabilised_alike():
@@ -119,11 +121,11 @@ def test_right_angles_are_told_from_rounding_and_counted_if_asked():
     apart = 1 - np.eye(6, dtype=bool)
     assert (dynamics.martin_distances(systems)[apart == 1] == np.inf).all()
     half = (A, Q[:, [1, 2]])  # one direction of two is that of systems[0]
-    one, two = (
+    partial, full = (
         dynamics.martin_distances([half], systems[::3], least_cosine=1e-12)[0] ** 2
     )
-    assert two == pytest.approx(-4 * np.log(1e-12), rel=TIGHT)
-    assert -2 * np.log(1e-12) <= one < 0.9 * two
+    assert full == pytest.approx(-4 * np.log(1e-12), rel=TIGHT)
+    assert -2 * np.log(1e-12) <= partial < 0.9 * full
     D = dynamics.martin_distances(systems, least_cosine=1e-12)
     for i in range(6):  # alone as in a batch
         alone = dynamics.martin_distances(
@@ -139,9 +141,9 @@ def test_distances_are_symmetric_and_keep_float32():
     assert np.array_equal(D, D.T)
     assert error(D, dynamics.martin_distances(systems, list(systems))) < 1e-10
     single = [(np.float32(A), np.float32(C)) for A, C in systems]
-    found = dynamics.martin_distances(single)
-    assert found.dtype == np.float32
-    assert error(found, D) < 1e-4
+    distances = dynamics.martin_distances(single)
+    assert distances.dtype == np.float32
+    assert error(distances, D) < 1e-4
 
 
 def test_tiles_do_not_change_the_distances(monkeypatch):
@@ -161,10 +163,10 @@ def test_unstable_systems_are_refused_or_scaled_back():
         ValueError, match=r"systems\[1\] must be stable, .* got 1.2; stabilize"
     ):
         dynamics.martin_distances([good, bad])
-    found = dynamics.martin_distances([good, bad], stabilize=True)
+    distances = dynamics.martin_distances([good, bad], stabilize=True)
     scaled = bad[0] * (1 - 2.0**-30) / 1.2, bad[1]
-    assert error(found, dynamics.martin_distances([good, scaled])) < 1e-5
-    assert np.isfinite(found).all()
+    assert error(distances, dynamics.martin_distances([good, scaled])) < 1e-5
+    assert np.isfinite(distances).all()
 
 
 @pytest.mark.parametrize(
@@ -203,16 +205,16 @@ def noiseless(side=20, n_frames=40, seed=0):
 def test_noiseless_systems_are_recovered(compression, n_common):
     system, clip = noiseless()
     total = round(400 / compression)
-    seen = dynamics.compress(clip, n_common, total - n_common)
-    found = dynamics.recover(seen, 4, 20)
+    measurements = dynamics.compress(clip, n_common, total - n_common)
+    model = dynamics.recover(measurements, 4, 20)
     states = clip.reshape(len(clip), -1) @ np.linalg.pinv(system.C).T
-    theta = core.principal_angles(np.linalg.qr(states)[0], found.states)
+    theta = core.principal_angles(np.linalg.qr(states)[0], model.states)
     assert theta.max() < 1e-6
-    assert dynamics.martin_distances([system[:2]], [(found.A, found.C)])[0, 0] < 1e-6
-    assert found.residual < 1e-6
-    assert decibels(clip, found.frames) > 120
-    assert error(found.frames.reshape(len(clip), -1), found.states @ found.C.T) < TIGHT
-    eigenvalues = [np.sort_complex(np.linalg.eigvals(A)) for A in (system.A, found.A)]
+    assert dynamics.martin_distances([system[:2]], [(model.A, model.C)])[0, 0] < 1e-6
+    assert model.residual < 1e-6
+    assert decibels(clip, model.frames) > 120
+    assert error(model.frames.reshape(len(clip), -1), model.states @ model.C.T) < TIGHT
+    eigenvalues = [np.sort_complex(np.linalg.eigvals(A)) for A in (system.A, model.A)]
     assert error(*eigenvalues) < 1e-6
 
 
@@ -222,9 +224,9 @@ def test_all_pixels_seen_are_all_pixels_recovered():
     """
     rng = np.random.default_rng(0)
     clip = rng.standard_normal((12, 3)) @ rng.standard_normal((3, 36))
-    seen = dynamics.compress(clip.reshape(12, 6, 6), 36, 36)
-    found = dynamics.recover(seen, 3, 36)
-    assert error(found.frames.reshape(12, 36), clip) < LOOSE
+    measurements = dynamics.compress(clip.reshape(12, 6, 6), 36, 36)
+    model = dynamics.recover(measurements, 3, 36)
+    assert error(model.frames.reshape(12, 36), clip) < LOOSE
 
 
 def test_measurements_keep_norms_on_average_and_do_not_depend_on_later_frames():
@@ -243,12 +245,12 @@ def test_a_hopeless_compression_is_told_by_the_residual():
     rng = np.random.default_rng(0)
     A, C = random_system(rng, 4, 400, 0.95)
     clip = simulated_clip(System(A, C, 0.3), 40, 0, 0)  # C of white noise is not sparse
-    found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
-    assert found.residual > max(0.8, dynamics.HOPELESS)
-    assert decibels(clip, found.frames) < 3
+    model = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    assert model.residual > max(0.8, dynamics.HOPELESS)
+    assert decibels(clip, model.frames) < 3
     _, clip = noiseless()
-    found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
-    assert found.residual < 1e-6
+    model = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    assert model.residual < 1e-6
 
 
 @pytest.mark.parametrize("exponent", [-400, 400])
@@ -268,8 +270,8 @@ def test_more_measurements_recover_a_noisy_clip_better():
     snr = []
     for compression in (20, 10, 4):
         total = 400 // compression
-        found = dynamics.recover(dynamics.compress(clip, 6, total - 6), 4, 16)
-        snr.append(decibels(clip, found.frames))
+        model = dynamics.recover(dynamics.compress(clip, 6, total - 6), 4, 16)
+        snr.append(decibels(clip, model.frames))
     assert snr == sorted(snr)
     rows = clip.reshape(30, -1)
     U, values, V = np.linalg.svd(rows, full_matrices=False)

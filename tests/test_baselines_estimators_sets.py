@@ -84,7 +84,7 @@ def name(estimator):
 
 
 def data_of(estimator):
-    return SETS if isinstance(estimator, tuple({type(one) for one in ON_SETS})) else X
+    return SETS if isinstance(estimator, tuple({type(case) for case in ON_SETS})) else X
 
 
 def answers(estimator, Z):
@@ -143,11 +143,11 @@ def test_mixtures_are_sums_of_kernels():
 
 def test_ggda_is_the_function_on_a_mixture():
     K = 0.5 * core.projection_kernel(D) + 0.5 * sets.correlation_kernel(D, n_angles=1)
-    found = sets.ggda(K, LABELS, beta=0.3)
+    result = sets.ggda(K, LABELS, beta=0.3)
     fitted = GGDA(beta=0.3).fit(D, LABELS)
-    assert error(fitted.values_ / found.values, 1) < LOOSE
-    assert fitted.negative_share_ == pytest.approx(found.negative_share)
-    coordinates = K @ found.coefficients
+    assert error(fitted.values_ / result.values, 1) < LOOSE
+    assert fitted.negative_share_ == pytest.approx(result.negative_share)
+    coordinates = K @ result.coefficients
     apart = np.square(coordinates[:, None] - coordinates).sum(axis=2)
     fitted = fitted.transform(D)
     assert (
@@ -264,8 +264,8 @@ def test_a_name_or_a_pair_names_a_kernel_as_an_object_does(estimator):
         (("rbf", 0.5), kernels.rbf(0.5)),
     ]:
         named, given = (
-            clone(estimator).set_params(kernel=one).fit(SETS[:40], LABELS)
-            for one in (kernel, same)
+            clone(estimator).set_params(kernel=form).fit(SETS[:40], LABELS)
+            for form in (kernel, same)
         )
         assert np.array_equal(
             named.class_scores(SETS[40:]), given.class_scores(SETS[40:])
@@ -339,7 +339,7 @@ def test_whitening_is_not_done_with_a_difference_subspace():
 
 
 @pytest.mark.parametrize(
-    "estimator", [one for one in ON_SETS if hasattr(one, "hull")], ids=name
+    "estimator", [case for case in ON_SETS if hasattr(case, "hull")], ids=name
 )
 def test_kahm_takes_the_nearest_hull(estimator):
     fitted = clone(estimator).fit(SETS[:40], LABELS)
@@ -362,9 +362,9 @@ def test_kahm_warns_of_queries_that_meet_several_classes():
     crowded = [rng.standard_normal((9, 3)) for _ in range(6)]
     fitted = KAHM(share=1.0).fit(crowded[:4], [0, 0, 1, 1])
     message = "2 of 2 queries have affine hulls that meet hulls of several classes"
-    with pytest.warns(UserWarning, match=message) as told:
+    with pytest.warns(UserWarning, match=message) as record:
         fitted.predict(crowded[4:])
-    assert len(told) == 1
+    assert len(record) == 1
     with warnings.catch_warnings():  # a set's own hull is that of its class
         warnings.simplefilter("error")
         far = [rng.standard_normal((3, 40)) for _ in range(4)]
@@ -374,7 +374,7 @@ def test_kahm_warns_of_queries_that_meet_several_classes():
 @pytest.mark.parametrize("hull", ["affine", "convex"])
 def test_a_far_class_changes_no_label_of_kahm(hull):
     two = KAHM(hull).fit(SETS[:40], LABELS)
-    far = [one + 1e9 for one in SETS[:3]]
+    far = [frames + 1e9 for frames in SETS[:3]]
     three = KAHM(hull).fit([*far, *SETS[:40]], [9, 9, 9, *LABELS])
     assert np.array_equal(three.predict(SETS[40:]), two.predict(SETS[40:]))
     assert error(three.distances(SETS[40:])[:, 3:], two.distances(SETS[40:])) < TIGHT
@@ -464,8 +464,8 @@ def test_each_baseline_on_sets_has_its_case_of_these_laws():
     every = {getattr(baselines, name) for name in baselines.__all__} - {
         baselines.TangentDictionary
     }
-    assert {type(one) for one in ALL} == {
-        one for one in every if not issubclass(one, baselines.OnVideos)
+    assert {type(baseline) for baseline in ALL} == {
+        baseline for baseline in every if not issubclass(baseline, baselines.OnVideos)
     }
 
 

@@ -103,11 +103,11 @@ def test_the_rule_svm_is_a_machine_on_the_kernel(gamma):
 def test_cslds_recovers_what_it_compares():
     fitted = CSLDS(3, 3).fit(X, SEVERAL)
     assert fitted.measured_ == (9, 39)  # of 144 pixels
-    found = dynamics.recover(dynamics.compress(X[4], 9, 39), 3)
-    assert error(fitted.systems_[4][1], found.C) < TIGHT
-    assert fitted.residuals_[4] == found.residual
-    seen = dynamics.compress(Q[0], 9, 39)
-    query = dynamics.recover(seen, 3)
+    model = dynamics.recover(dynamics.compress(X[4], 9, 39), 3)
+    assert error(fitted.systems_[4][1], model.C) < TIGHT
+    assert fitted.residuals_[4] == model.residual
+    measurements = dynamics.compress(Q[0], 9, 39)
+    query = dynamics.recover(measurements, 3)
     expected = dynamics.martin_distances(
         [(query.A, query.C)], fitted.systems_, stabilize=True
     )
@@ -187,12 +187,13 @@ def test_cross_validation_is_better_than_chance(estimator):
 
 def test_parameters_are_searched_alike_in_two_threads():
     grid = {"n_states": [2, 3]}
-    one = GridSearchCV(LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
+    single = GridSearchCV(LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
     with joblib.parallel_config("threading", n_jobs=2):
-        two = GridSearchCV(LDS(), grid, cv=3).fit(CLIPS, Y)
-    assert one.best_params_ == two.best_params_
+        threaded = GridSearchCV(LDS(), grid, cv=3).fit(CLIPS, Y)
+    assert single.best_params_ == threaded.best_params_
     assert equal(
-        [one.cv_results_["mean_test_score"]], [two.cv_results_["mean_test_score"]]
+        [single.cv_results_["mean_test_score"]],
+        [threaded.cv_results_["mean_test_score"]],
     )
 
 
@@ -219,8 +220,8 @@ def test_what_is_learned_belongs_to_the_estimator(estimator):
 
 def test_each_baseline_on_videos_has_its_case_of_these_laws():
     every = {getattr(baselines, name) for name in baselines.__all__}
-    assert {type(one) for one in ALL} == {
-        one for one in every if issubclass(one, baselines.OnVideos)
+    assert {type(baseline) for baseline in ALL} == {
+        baseline for baseline in every if issubclass(baseline, baselines.OnVideos)
     }
 
 

@@ -155,11 +155,11 @@ def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound, seed):
         [frames for frames in sets if len(frames) * bound >= 1]
         for sets in some_sets(seed)
     )
-    found = convex(X, Y, bound=bound, return_info=True)
-    assert error(found.distances, each_pair(convex_distance, X, Y, bound)) < 1e-7
-    assert found.gap.min() >= -TIGHT
-    assert found.gap.max() < 1e-9
-    assert found.n_iter.max() > 1
+    result = convex(X, Y, bound=bound, return_info=True)
+    assert error(result.distances, each_pair(convex_distance, X, Y, bound)) < 1e-7
+    assert result.gap.min() >= -TIGHT
+    assert result.gap.max() < 1e-9
+    assert result.n_iter.max() > 1
 
 
 @given(seeds)
@@ -175,11 +175,11 @@ def test_the_certificate_separates_any_two_sets(seed):
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = convex(X, Y, return_info=True)
+        result = convex(X, Y, return_info=True)
     explicit = each_pair(convex_distance, X, Y)
     scale = max(np.abs(frames).max() for frames in [*X, *Y])
-    assert error(found.distances, explicit) < 1e-6 * scale
-    assert (found.distances - found.gap <= explicit + 1e-7 * scale).all()
+    assert error(result.distances, explicit) < 1e-6 * scale
+    assert (result.distances - result.gap <= explicit + 1e-7 * scale).all()
 
 
 def faced(rng, size):
@@ -206,20 +206,20 @@ def test_the_certificate_holds_against_exact_arithmetic(seed, shift, apart, size
     bottom = -faced(rng, 2**size) - [2.0**apart, 0, 0, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = convex(
+        result = convex(
             [top @ HADAMARD + 2.0**shift],
             [bottom @ HADAMARD + 2.0**shift],
             return_info=True,
         )
-    assert abs(found.distances - 2 * 2.0**apart) <= found.gap
+    assert abs(result.distances - 2 * 2.0**apart) <= result.gap
 
 
 def test_the_certificate_knows_the_rounding_of_the_answer():
     single = [np.float32(frames) for frames in SETS]
-    found = convex(single, return_info=True)
+    result = convex(single, return_info=True)
     exact = convex([np.float64(frames) for frames in single])
-    assert (np.abs(found.distances - exact) <= found.gap).all()
-    assert found.gap.max() < 1e-5
+    assert (np.abs(result.distances - exact) <= result.gap).all()
+    assert result.gap.max() < 1e-5
 
 
 def test_the_certificate_knows_the_rounding_of_frames():
@@ -249,9 +249,9 @@ def test_the_certificate_is_the_same_whichever_set_comes_first():
 def test_points_that_rounding_alone_tells_apart_meet(distances):
     point = np.full((1, 3), 1e8)
     with pytest.warns(UserWarning, match="1 of 2 pairs"):
-        found = distances([point], [np.nextafter(point, 0), point + 1e-6])
-    assert found[0, 0] == 0
-    assert found[0, 1] > 1e-6
+        values = distances([point], [np.nextafter(point, 0), point + 1e-6])
+    assert values[0, 0] == 0
+    assert values[0, 1] > 1e-6
 
 
 def test_known_convex_distances():
@@ -326,33 +326,33 @@ def test_the_distance_of_two_sets_says_nothing_of_a_third(distances, far):
 
 @pytest.mark.parametrize("distances", [affine, convex])
 def test_a_shift_of_all_frames_costs_what_it_rounds(distances):
-    here = distances(SETS, OTHERS)
+    plain = distances(SETS, OTHERS)
     for shift in (1e4, 1e8):
-        there = distances(
-            [one + shift for one in SETS], [one + shift for one in OTHERS]
+        shifted = distances(
+            [frames + shift for frames in SETS], [frames + shift for frames in OTHERS]
         )
-        assert error(there, here) < 100 * shift * np.finfo(float).eps
+        assert error(shifted, plain) < 100 * shift * np.finfo(float).eps
 
 
 def test_means_of_many_frames_far_away_are_exact():
     """Two parallel planes; the running sum of so many numbers has lost seven digits."""
     frames = np.random.default_rng(0).standard_normal((20_000, 3))
     frames[:, 2] = 1e8 / 7
-    found = affine([frames], [frames[:7000] + [0, 0, 1]])
-    assert error(found, 1) < 1e8 * np.finfo(float).eps
+    distance = affine([frames], [frames[:7000] + [0, 0, 1]])
+    assert error(distance, 1) < 1e8 * np.finfo(float).eps
 
 
 @pytest.mark.parametrize("c", [1e-135, 1e-99, 1e138])
 @pytest.mark.parametrize("distances", [affine, convex])
 def test_distances_scale_with_the_frames(distances, c):
-    here = distances(SETS)
-    assert error(distances([c * one for one in SETS]) / c, here) < LOOSE
-    beside = distances([*[c * one for one in SETS], SETS[0]])
-    assert error(beside[:-1, :-1] / c, here) < LOOSE
+    plain = distances(SETS)
+    assert error(distances([c * frames for frames in SETS]) / c, plain) < LOOSE
+    beside = distances([*[c * frames for frames in SETS], SETS[0]])
+    assert error(beside[:-1, :-1] / c, plain) < LOOSE
     assert (
         error(
             beside[-1, :-1] / beside.max(),
-            distances([SETS[0]], [c * one for one in SETS]) / beside.max(),
+            distances([SETS[0]], [c * frames for frames in SETS]) / beside.max(),
         )
         < LOOSE
     )
@@ -399,11 +399,11 @@ CROSSING = np.array([[0.5, -1.0, 0], [0.5, 1, 0]])
 def test_hulls_that_meet_are_told_once_and_have_distance_0(distances, kernel):
     with pytest.warns(
         UserWarning, match="1 of 2 pairs of .* hulls meet: .* 0, .* lower"
-    ) as told:
-        found = distances([LINE], [CROSSING, CROSSING + [0, 0, 2]], kernel=kernel)
-    assert found[0, 0] == 0
-    assert found[0, 1] == pytest.approx(2, abs=LOOSE)
-    assert len(told) == 1
+    ) as record:
+        values = distances([LINE], [CROSSING, CROSSING + [0, 0, 2]], kernel=kernel)
+    assert values[0, 0] == 0
+    assert values[0, 1] == pytest.approx(2, abs=LOOSE)
+    assert len(record) == 1
 
 
 def test_affine_hulls_of_many_frames_in_a_small_space_all_meet_but_convex_ones_do_not():
@@ -444,10 +444,10 @@ def test_too_few_steps_are_told():
     with pytest.warns(
         UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"
     ):
-        found = convex(SETS, OTHERS, max_iter=1, return_info=True)
+        result = convex(SETS, OTHERS, max_iter=1, return_info=True)
     exact = convex(SETS, OTHERS)
-    assert (found.distances >= exact - LOOSE).all()
-    assert (found.distances - found.gap <= exact + LOOSE).all()
+    assert (result.distances >= exact - LOOSE).all()
+    assert (result.distances - result.gap <= exact + LOOSE).all()
 
 
 # ------------------------------------------------------------------------------- memory

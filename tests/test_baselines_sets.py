@@ -257,28 +257,30 @@ def test_dcc_equals_its_equations_a_pair_at_a_time(d, m, seed):
     """Also where d is larger than the span of the subspaces."""
     sets, labels = labelled_subspaces(9, d, seed=seed)
     counts = np.not_equal.outer(labels, labels)
-    found = dcc(sets, labels, dimension=m, n_iter=2, reg=0.01, tol=0)
+    result = dcc(sets, labels, dimension=m, n_iter=2, reg=0.01, tol=0)
     T, objective = explicit_dcc(sets, labels, counts, m, 0.01, 2)
-    if found.n_iter < 2:  # it ends before a step that does not raise the objective
-        n = found.n_iter
+    if result.n_iter < 2:  # it ends before a step that does not raise the objective
+        n = result.n_iter
         assert objective[n + 1] <= objective[n] + LOOSE
         assume(n > 0)  # else nothing was learned
         T, objective = explicit_dcc(sets, labels, counts, m, 0.01, n)
-    assert error(found.objective, objective) < LOOSE
-    assert error(hat(found.transform), hat(T)) < LOOSE * np.abs(hat(T)).max()
+    assert error(result.objective, objective) < LOOSE
+    assert error(hat(result.transform), hat(T)) < LOOSE * np.abs(hat(T)).max()
 
 
 @pytest.mark.parametrize("dimension", [3, 5, None])
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_the_objective_of_dcc_never_falls(dimension, noise):
     sets, labels = labelled_subspaces(30, 8, 2, seed=4, noise=noise)
-    found = dcc(sets, labels, dimension=dimension, n_iter=30, tol=0)
-    assert len(found.objective) == found.n_iter + 1
-    assert (np.diff(found.objective) > 0).all()
-    assert found.objective.min() >= 0 and found.objective.max() <= 1
-    if found.transform is not None:
-        _, _, J = explicit_pairs(sets, found.transform, labels, np.ones((30, 30), bool))
-        assert error(J, found.objective[-1]) < LOOSE
+    result = dcc(sets, labels, dimension=dimension, n_iter=30, tol=0)
+    assert len(result.objective) == result.n_iter + 1
+    assert (np.diff(result.objective) > 0).all()
+    assert result.objective.min() >= 0 and result.objective.max() <= 1
+    if result.transform is not None:
+        _, _, J = explicit_pairs(
+            sets, result.transform, labels, np.ones((30, 30), bool)
+        )
+        assert error(J, result.objective[-1]) < LOOSE
 
 
 def test_dcc_separates_what_noise_axes_hide():
@@ -305,11 +307,11 @@ def test_dcc_separates_what_noise_axes_hide():
 
 def test_dcc_ignores_the_basis_and_the_order():
     order = np.random.default_rng(0).permutation(24)
-    found = dcc(X, LABELS, dimension=4)
+    result = dcc(X, LABELS, dimension=4)
     again = dcc(turned(X)[order], LABELS[order], dimension=4)
     assert (
-        error(hat(found.transform), hat(again.transform))
-        < LOOSE * np.abs(hat(found.transform)).max()
+        error(hat(result.transform), hat(again.transform))
+        < LOOSE * np.abs(hat(result.transform)).max()
     )
 
 
@@ -324,15 +326,15 @@ def test_dcc_ignores_the_basis_and_the_order():
     ids=["one set a class", "repeated", "right angles", "lines at right angles"],
 )
 def test_dcc_of_degenerate_sets(sets, labels):
-    found = dcc(sets, labels)
-    assert np.isfinite(found.objective).all()
-    assert found.transform is None or np.isfinite(found.transform).all()
+    result = dcc(sets, labels)
+    assert np.isfinite(result.objective).all()
+    assert result.transform is None or np.isfinite(result.transform).all()
 
 
 def test_dcc_of_float32_stays_float32():
-    found = dcc(np.float32(X), LABELS, n_iter=1)
-    assert found.transform.dtype == np.float32
-    assert error(found.objective, dcc(X, LABELS, n_iter=1).objective) < 1e-5
+    result = dcc(np.float32(X), LABELS, n_iter=1)
+    assert result.transform.dtype == np.float32
+    assert error(result.objective, dcc(X, LABELS, n_iter=1).objective) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -385,41 +387,41 @@ def test_gda_is_linear_discriminant_analysis_of_embedded_points(reg, seed):
     X, LABELS = labelled_subspaces(seed=seed)
     K = gs.projection_kernel(X)
     K_Q = gs.projection_kernel(Q, X)
-    found = gda(K, LABELS, reg=reg)
+    result = gda(K, LABELS, reg=reg)
     train, queries, values = explicit_gda(X, Q, LABELS, reg)
-    assert error(found.values / values, 1) < LOOSE
-    here = squared_distances(K_Q @ found.coefficients, K @ found.coefficients)
-    there = squared_distances(queries, train)
-    assert error(here, there) < LOOSE * there.max()
-    assert found.negative_share == 0
-    assert found.coefficients.shape == (24, N_CLASSES - 1)
+    assert error(result.values / values, 1) < LOOSE
+    ours = squared_distances(K_Q @ result.coefficients, K @ result.coefficients)
+    expected = squared_distances(queries, train)
+    assert error(ours, expected) < LOOSE * expected.max()
+    assert result.negative_share == 0
+    assert result.coefficients.shape == (24, N_CLASSES - 1)
 
 
 def test_gda_has_conjugate_coordinates_of_unit_denominator():
     reg = 0.01
-    found = gda(K, LABELS, reg=reg)
+    result = gda(K, LABELS, reg=reg)
     member = (LABELS[:, None] == np.arange(N_CLASSES)) / np.sqrt(8)
     V = member @ member.T
     s = reg * np.trace(K @ K) / 24
-    A = found.coefficients
+    A = result.coefficients
     assert (
         error(A.T @ (K @ (np.eye(24) - V) @ K + s * np.eye(24)) @ A, np.eye(2)) < LOOSE
     )
     numerator = A.T @ K @ (V - 1 / 24) @ K @ A
-    assert error(numerator, np.diag(found.values)) < LOOSE * found.values.max()
+    assert error(numerator, np.diag(result.values)) < LOOSE * result.values.max()
 
 
 @pytest.mark.parametrize("scale", [7.0, 1e-200, 1e200])
 def test_gda_ignores_the_basis_the_order_and_the_scale(scale):
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
-    found = gda(K, LABELS)
+    result = gda(K, LABELS)
     again = gda(scale * other, LABELS[order])
-    here = squared_distances(K @ found.coefficients, K @ found.coefficients)
-    there = 2 * [scale * other @ again.coefficients]
+    plain = squared_distances(K @ result.coefficients, K @ result.coefficients)
+    others = 2 * [scale * other @ again.coefficients]
     assert (
-        error(here[np.ix_(order, order)], squared_distances(*there))
-        < LOOSE * here.max()
+        error(plain[np.ix_(order, order)], squared_distances(*others))
+        < LOOSE * plain.max()
     )
 
 
@@ -428,24 +430,24 @@ def test_an_indefinite_kernel_is_clipped_and_its_share_told():
     values, U = np.linalg.eigh(indefinite)
     assert values[0] < -1e-3
     positive = (U * np.maximum(values, 0)) @ U.T
-    found = gda(indefinite, LABELS)
+    result = gda(indefinite, LABELS)
     clipped = gda(positive, LABELS)
     assert (
-        error(found.negative_share, -values[values < 0].sum() / np.abs(values).sum())
+        error(result.negative_share, -values[values < 0].sum() / np.abs(values).sum())
         < TIGHT
     )
-    assert error(found.values / clipped.values, 1) < LOOSE
-    here = indefinite @ found.coefficients
+    assert error(result.values / clipped.values, 1) < LOOSE
+    here = indefinite @ result.coefficients
     there = positive @ clipped.coefficients
     assert error(squared_distances(here, here), squared_distances(there, there)) < LOOSE
 
 
 @pytest.mark.filterwarnings("error")
 def test_gda_of_float32_stays_float32():
-    found = gda(K.astype(np.float32), LABELS)
-    assert found.coefficients.dtype == np.float32
-    assert found.negative_share == 0
-    assert error(found.values / gda(K, LABELS).values, 1) < 1e-3
+    result = gda(K.astype(np.float32), LABELS)
+    assert result.coefficients.dtype == np.float32
+    assert result.negative_share == 0
+    assert error(result.values / gda(K, LABELS).values, 1) < 1e-3
 
 
 def test_gda_of_one_set_a_class_and_of_repeated_sets():
@@ -454,8 +456,8 @@ def test_gda_of_one_set_a_class_and_of_repeated_sets():
         (X[[0, 0, 1, 1, 2, 2]], [0, 0, 1, 1, 2, 2]),
     ]:
         gram = gs.projection_kernel(some)
-        found = gda(gram, labels)
-        coordinates = gram @ found.coefficients
+        result = gda(gram, labels)
+        coordinates = gram @ result.coefficients
         apart = squared_distances(coordinates, coordinates)
         same = np.equal.outer(labels, labels)
         assert apart[same].max() < LOOSE * apart[~same].min()
@@ -495,15 +497,15 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(beta, seed):
     up = Z.T @ (np.diag(W_b.sum(axis=1)) - W_b + beta * W_w) @ Z
     down = Z.T @ np.diag(W_w.sum(axis=1)) @ Z + ridge * np.linalg.inv(Z.T @ Z)
     values, W = scipy.linalg.eigh(up, down)
-    found = ggda(K, LABELS, beta=beta, reg=1e-2)
-    assert error(found.values / values[::-1][:2], 1) < LOOSE
-    here = squared_distances(K_Q @ found.coefficients, K @ found.coefficients)
-    there = squared_distances(vectors(Q) @ basis.T @ W[:, -2:], Z @ W[:, -2:])
-    assert error(here, there) < LOOSE * there.max()
+    result = ggda(K, LABELS, beta=beta, reg=1e-2)
+    assert error(result.values / values[::-1][:2], 1) < LOOSE
+    ours = squared_distances(K_Q @ result.coefficients, K @ result.coefficients)
+    expected = squared_distances(vectors(Q) @ basis.T @ W[:, -2:], Z @ W[:, -2:])
+    assert error(ours, expected) < LOOSE * expected.max()
 
 
 def test_no_other_coordinates_have_a_larger_trace_ratio():
-    found = ggda(K, LABELS, reg=1e-2)
+    result = ggda(K, LABELS, reg=1e-2)
     same = np.equal.outer(LABELS, LABELS)
     up = K @ (np.diag((~same).sum(axis=1)) - ~same + same - np.eye(24)) @ K
     down = 7 * K @ K + 1e-2 * np.trace(K @ K) / 24 * np.eye(24)
@@ -511,29 +513,29 @@ def test_no_other_coordinates_have_a_larger_trace_ratio():
     def ratio(A):
         return np.trace(np.linalg.solve(A.T @ down @ A, A.T @ up @ A))
 
-    best = ratio(found.coefficients)
-    assert error(best / found.values.sum(), 1) < LOOSE
+    best = ratio(result.coefficients)
+    assert error(best / result.values.sum(), 1) < LOOSE
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 10):
         step = (
             size
-            * rng.standard_normal(found.coefficients.shape)
-            * found.coefficients.std()
+            * rng.standard_normal(result.coefficients.shape)
+            * result.coefficients.std()
         )
-        assert ratio(found.coefficients + step) < best
+        assert ratio(result.coefficients + step) < best
 
 
 @pytest.mark.parametrize("scale", [7.0, 1e-200, 1e200])
 def test_ggda_ignores_the_basis_the_order_and_the_scale(scale):
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
-    found = ggda(K, LABELS)
+    result = ggda(K, LABELS)
     again = ggda(scale * other, LABELS[order])
-    here = squared_distances(K @ found.coefficients, K @ found.coefficients)
-    there = scale * other @ again.coefficients
+    plain = squared_distances(K @ result.coefficients, K @ result.coefficients)
+    others = scale * other @ again.coefficients
     assert (
-        error(here[np.ix_(order, order)], squared_distances(there, there))
-        < LOOSE * here.max()
+        error(plain[np.ix_(order, order)], squared_distances(others, others))
+        < LOOSE * plain.max()
     )
 
 
@@ -541,10 +543,10 @@ def test_ggda_clips_an_indefinite_mixture():
     mixture = 0.1 * K + 0.9 * correlation_kernel(X, n_angles=1)
     values, U = np.linalg.eigh(mixture)
     positive = (U * np.maximum(values, 0)) @ U.T
-    found = ggda(mixture, LABELS)
+    result = ggda(mixture, LABELS)
     clipped = ggda(positive, LABELS)
-    assert found.negative_share > 1e-4 > clipped.negative_share
-    here = mixture @ found.coefficients
+    assert result.negative_share > 1e-4 > clipped.negative_share
+    here = mixture @ result.coefficients
     there = positive @ clipped.coefficients
     assert error(squared_distances(here, here), squared_distances(there, there)) < LOOSE
 
@@ -569,9 +571,9 @@ def test_coordinates_do_not_see_negative_eigenvectors():
     ids=["one set a class", "repeated", "one set in a class", "p = d"],
 )
 def test_ggda_of_degenerate_sets(sets, labels):
-    found = ggda(gs.projection_kernel(sets), labels)
-    assert np.isfinite(found.coefficients).all()
-    assert (found.values > -LOOSE).all()
+    result = ggda(gs.projection_kernel(sets), labels)
+    assert np.isfinite(result.coefficients).all()
+    assert (result.values > -LOOSE).all()
 
 
 # -------------------------------------------------------------------------- wrong input

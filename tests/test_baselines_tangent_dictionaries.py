@@ -75,12 +75,12 @@ def test_the_adjoint_of_log_is_finite_at_right_angles():
 # ------------------------------------------------------------------ log-Euclidean atoms
 
 
-def log_euclidean_cost(X, found, lam, atoms=None):
+def log_euclidean_cost(X, result, lam, atoms=None):
     """From tangent vectors, one by one."""
-    x = intrinsic.log_map(found.base, X).reshape(len(X), -1)
-    D = intrinsic.log_map(found.base, found.atoms if atoms is None else atoms)
-    residual = x - found.codes @ D.reshape(len(D), -1)
-    return (residual**2).sum() + lam * np.abs(found.codes).sum()
+    x = intrinsic.log_map(result.base, X).reshape(len(X), -1)
+    D = intrinsic.log_map(result.base, result.atoms if atoms is None else atoms)
+    residual = x - result.codes @ D.reshape(len(D), -1)
+    return (residual**2).sum() + lam * np.abs(result.codes).sum()
 
 
 @quiet
@@ -93,16 +93,16 @@ def log_euclidean_cost(X, found, lam, atoms=None):
 def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam, base):
     X, n_atoms, seed = drawn
     assume(X.shape[1] > X.shape[2])  # else logarithms, and codes, are of rounding
-    found = tangent.log_euclidean_dictionary(
+    result = tangent.log_euclidean_dictionary(
         X, n_atoms, lam, base=base, n_iter=6, rng=seed
     )
-    scale = 1 + found.costs[0]
-    assert (np.diff(found.costs) <= TIGHT * scale).all()
-    assert len(found.costs) % 2 == 1
-    assert abs(found.costs[-1] - log_euclidean_cost(X, found, lam)) <= LOOSE * scale
-    again = tangent.log_euclidean_codes(X, found.atoms, lam, found.base)
-    cost = log_euclidean_cost(X, found._replace(codes=again), lam)
-    assert cost <= found.costs[-1] + 1e-6 * scale
+    scale = 1 + result.costs[0]
+    assert (np.diff(result.costs) <= TIGHT * scale).all()
+    assert len(result.costs) % 2 == 1
+    assert abs(result.costs[-1] - log_euclidean_cost(X, result, lam)) <= LOOSE * scale
+    again = tangent.log_euclidean_codes(X, result.atoms, lam, result.base)
+    cost = log_euclidean_cost(X, result._replace(codes=again), lam)
+    assert cost <= result.costs[-1] + 1e-6 * scale
 
 
 @quiet
@@ -110,8 +110,10 @@ def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam,
 def test_log_euclidean_atoms_end_at_the_bound_and_not_beyond(lam):
     """Beyond pi/2 the logarithm of an atom is not the vector that was learned."""
     X = gs.random_subspaces(12, 6, 2, rng=0)
-    found = tangent.log_euclidean_dictionary(X, 3, lam, n_iter=30, tol=0, rng=0)
-    assert log_euclidean_cost(X, found, lam) == pytest.approx(found.costs[-1], rel=1e-9)
+    result = tangent.log_euclidean_dictionary(X, 3, lam, n_iter=30, tol=0, rng=0)
+    assert log_euclidean_cost(X, result, lam) == pytest.approx(
+        result.costs[-1], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("lam", [0.0, 4.0])
@@ -120,23 +122,23 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
     rng = np.random.default_rng(1)
     X = clusters(rng, 30, 6, 2, 4)
     base = bases(rng, 1, 6, 2)[0]
-    found = tangent.log_euclidean_dictionary(
+    result = tangent.log_euclidean_dictionary(
         X, 3, lam, base=base, n_iter=300, tol=0, rng=0
     )
-    D = intrinsic.log_map(base, found.atoms)
+    D = intrinsic.log_map(base, result.atoms)
     longest = np.linalg.norm(D, ord=2, axis=(1, 2)).max()
     assert longest < math.pi / 2
     assert (longest > math.pi / 2 - 1e-6) == (lam == 4.0)
-    least = log_euclidean_cost(X, found, lam)
+    least = log_euclidean_cost(X, result, lam)
     for step in 10.0 ** -np.arange(5):
         for r in range(3):
             trial = D[r] + step * tangent_at(rng, base)
             left, s, right = np.linalg.svd(trial, full_matrices=False)
-            other = found.atoms.copy()
+            other = result.atoms.copy()
             other[r] = intrinsic.exp_map(
                 base, (left * np.minimum(s, 1.5707963)) @ right
             )
-            assert log_euclidean_cost(X, found, lam, other) >= least - 1e-7
+            assert log_euclidean_cost(X, result, lam, other) >= least - 1e-7
 
 
 def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
@@ -146,20 +148,22 @@ def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
         rng, base
     )
     X = intrinsic.exp_map(base, H)
-    found = tangent.log_euclidean_dictionary(X, 1, 0.1, base=base, init=X[:1], n_iter=1)
+    result = tangent.log_euclidean_dictionary(
+        X, 1, 0.1, base=base, init=X[:1], n_iter=1
+    )
     y = tangent.log_euclidean_codes(X, X[:1], 0.1, base)[:, 0]
     mean = np.einsum("n,ndp->dp", y, H) / (y @ y)
     assert np.linalg.norm(mean, 2) < math.pi / 2
     assert (
-        gs.geodesic_distance(found.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
+        gs.geodesic_distance(result.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
     )
 
 
 def test_samples_that_are_few_become_the_log_euclidean_atoms():
     rng = np.random.default_rng(2)
     X = clusters(rng, 1, 5, 2, 1)
-    found = tangent.log_euclidean_dictionary(X, 1, 0.0, base="mean", rng=0)
-    assert found.costs[-1] < TIGHT
+    result = tangent.log_euclidean_dictionary(X, 1, 0.0, base="mean", rng=0)
+    assert result.costs[-1] < TIGHT
     float32 = tangent.log_euclidean_dictionary(np.float32(X), 1, 0.1, rng=0)
     assert float32.atoms.dtype == float32.codes.dtype == np.float32
     positive = tangent.log_euclidean_dictionary(
@@ -171,10 +175,10 @@ def test_samples_that_are_few_become_the_log_euclidean_atoms():
 # ---------------------------------------------------------------------- intrinsic atoms
 
 
-def intrinsic_cost(X, found, lam):
-    H = np.stack([intrinsic.log_map(x, found.atoms) for x in X])  # (n, N, d, p)
-    combined = np.einsum("nj,njdp->ndp", found.codes, H)
-    return (combined**2).sum() + lam * np.abs(found.codes).sum()
+def intrinsic_cost(X, result, lam):
+    H = np.stack([intrinsic.log_map(x, result.atoms) for x in X])  # (n, N, d, p)
+    combined = np.einsum("nj,njdp->ndp", result.codes, H)
+    return (combined**2).sum() + lam * np.abs(result.codes).sum()
 
 
 @quiet
@@ -182,22 +186,23 @@ def intrinsic_cost(X, found, lam):
 @given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 1.0]))
 def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
     X, n_atoms, seed = drawn
-    found = tangent.intrinsic_dictionary(X, n_atoms, lam, n_iter=4, rng=seed)
-    scale = 1 + found.costs[0]
-    assert (np.diff(found.costs) <= TIGHT * scale).all()
-    assert np.isfinite(found.atoms).all()
-    assert error(found.codes.sum(axis=1), 1) < LOOSE * (1 + np.abs(found.codes).max())
+    result = tangent.intrinsic_dictionary(X, n_atoms, lam, n_iter=4, rng=seed)
+    scale = 1 + result.costs[0]
+    assert (np.diff(result.costs) <= TIGHT * scale).all()
+    assert np.isfinite(result.atoms).all()
+    assert error(result.codes.sum(axis=1), 1) < LOOSE * (1 + np.abs(result.codes).max())
     # at right angles log may be another
-    near = gs.geodesic_distance(X, found.atoms).max() < 1.5
-    if near and np.abs(found.codes).max() < 100:
-        assert abs(found.costs[-1] - intrinsic_cost(X, found, lam)) <= LOOSE * scale
+    near = gs.geodesic_distance(X, result.atoms).max() < 1.5
+    if near and np.abs(result.codes).max() < 100:
+        assert abs(result.costs[-1] - intrinsic_cost(X, result, lam)) <= LOOSE * scale
 
 
 def test_one_intrinsic_atom_is_the_karcher_mean():
     X = clusters(np.random.default_rng(3), 12, 6, 2, 1)
-    found = tangent.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
+    result = tangent.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
     assert (
-        gs.geodesic_distance(found.atoms, intrinsic.karcher_mean(X)[None])[0, 0] < LOOSE
+        gs.geodesic_distance(result.atoms, intrinsic.karcher_mean(X)[None])[0, 0]
+        < LOOSE
     )
 
 
@@ -207,9 +212,9 @@ def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
     H = tangent_at(rng, base)
     H *= 0.3 / np.linalg.norm(H)
     X = intrinsic.exp_map(base, rng.uniform(-1, 1, (20, 1, 1)) * H)
-    found = tangent.intrinsic_dictionary(X, 2, 0.5, n_iter=60, tol=0, rng=0)
-    assert found.costs[0] > 0.5 * 20 + 0.1
-    assert found.costs[-1] - 0.5 * 20 < 1e-6
+    result = tangent.intrinsic_dictionary(X, 2, 0.5, n_iter=60, tol=0, rng=0)
+    assert result.costs[0] > 0.5 * 20 + 0.1
+    assert result.costs[-1] - 0.5 * 20 < 1e-6
 
 
 def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
@@ -225,11 +230,12 @@ def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
         return coded, *others
 
     monkeypatch.setattr(tangent, "intrinsic_coding", worse_each_time)
-    found = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
+    result = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
     assert len(answers) == 4
-    assert (np.diff(found.costs) <= TIGHT * found.costs[0]).all()
+    assert (np.diff(result.costs) <= TIGHT * result.costs[0]).all()
     assert (
-        abs(found.costs[-1] - intrinsic_cost(X, found, 0.1)) <= LOOSE * found.costs[0]
+        abs(result.costs[-1] - intrinsic_cost(X, result, 0.1))
+        <= LOOSE * result.costs[0]
     )
 
 

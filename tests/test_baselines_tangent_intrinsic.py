@@ -86,7 +86,7 @@ def by_a_general_solver(H, lam):
 
     sign = np.repeat([1.0, -1.0], N)
     sum_one = {"type": "eq", "fun": lambda z: sign @ z - 1, "jac": lambda z: sign}
-    found = minimize(
+    solution = minimize(
         cost,
         np.repeat([1 / N, 0], N),
         jac=True,
@@ -95,7 +95,7 @@ def by_a_general_solver(H, lam):
         constraints=sum_one,
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    return found.fun
+    return solution.fun
 
 
 def test_intrinsic_codes_cost_no_more_than_those_of_a_general_solver():

@@ -26,10 +26,10 @@ RNG = np.random.default_rng(0)
 X, Y = some_clips(0)
 
 
-def distances(one, two=None, p=None, metric="chordal"):
-    factors = tensors.mode_bases(one, p)
+def distances(clips, others=None, p=None, metric="chordal"):
+    factors = tensors.mode_bases(clips, p)
     return tensors.product_distances(
-        factors, None if two is None else tensors.mode_bases(two, p), metric
+        factors, None if others is None else tensors.mode_bases(others, p), metric
     )
 
 
@@ -55,7 +55,7 @@ def mixed(clips, axis, Q):
 @given(seed=seeds)
 def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric, seed):
     X, Y = some_clips(seed)
-    found = distances(X, Y, p, metric)
+    values = distances(X, Y, p, metric)
     ranks = (6, 5, 7) if p is None else np.broadcast_to(p, 3)
     for i in range(len(X)):
         for j in range(len(Y)):
@@ -71,7 +71,7 @@ def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric, s
                 total += np.square(
                     np.sin(theta) if metric == "chordal" else theta
                 ).sum()
-            assert found[i, j] == pytest.approx(np.sqrt(total), rel=TIGHT)
+            assert values[i, j] == pytest.approx(np.sqrt(total), rel=TIGHT)
 
 
 @settings(max_examples=20)
@@ -80,9 +80,9 @@ def test_a_tensor_and_its_multiples_are_at_distance_zero(seed, p, factor, negati
     clips = np.random.default_rng(seed).standard_normal((2, 4, 5, 6))
     factor = -factor if negative else factor
     for metric in ("chordal", "geodesic"):
-        found = distances(clips, factor * clips, p, metric)
-        assert np.diag(found).max() < LOOSE
-        assert found[0, 1] > 0.1
+        values = distances(clips, factor * clips, p, metric)
+        assert np.diag(values).max() < LOOSE
+        assert values[0, 1] > 0.1
     assert np.diag(distances(clips, p=p)).max() == 0
 
 
@@ -101,14 +101,17 @@ def test_mixing_a_mode_leaves_its_factor_alone(axis):
 
 @pytest.mark.parametrize("p", [None, 2])
 def test_mixing_both_clips_alike_keeps_the_distance(p):
-    one = X
-    two = Y
+    clips = X
+    others = Y
     for axis in range(3):
         Q = rotation(RNG, X.shape[1 + axis])
-        one = mixed(one, axis, Q)
-        two = mixed(two, axis, Q)
+        clips = mixed(clips, axis, Q)
+        others = mixed(others, axis, Q)
     for metric in ("chordal", "geodesic"):
-        assert error(distances(one, two, p, metric), distances(X, Y, p, metric)) < LOOSE
+        assert (
+            error(distances(clips, others, p, metric), distances(X, Y, p, metric))
+            < LOOSE
+        )
 
 
 def test_missing_directions_are_right_angles():
@@ -119,14 +122,14 @@ def test_missing_directions_are_right_angles():
     assert [np.linalg.matrix_rank(factor[0]) for factor in V] == [1, 3, 3]
     assert [factor.shape[2] for factor in tensors.mode_bases(flat)] == [1, 5, 7 - 2]
     flat[2] = 3 * flat[0]  # of the same directions, and of the same that it lacks
-    found = distances(flat, flat[:1], 3)
-    assert found[[0, 2], 0] == pytest.approx([0, 0])
-    assert distances(flat[:3], None, 3)[:, 0] == pytest.approx(found[:3, 0])
+    values = distances(flat, flat[:1], 3)
+    assert values[[0, 2], 0] == pytest.approx([0, 0])
+    assert distances(flat[:3], None, 3)[:, 0] == pytest.approx(values[:3, 0])
     theta = core.principal_angles(V[0][1], V[0][0][:, :1])
-    two = sum(
+    rest = sum(
         np.square(np.sin(core.principal_angles(V[k][1], V[k][0]))).sum() for k in (1, 2)
     )
-    assert found[1, 0] == pytest.approx(np.sqrt(2 + np.sin(theta[0]) ** 2 + two))
+    assert values[1, 0] == pytest.approx(np.sqrt(2 + np.sin(theta[0]) ** 2 + rest))
 
 
 def test_float32_stays():
@@ -152,12 +155,12 @@ def test_tiles_do_not_change_the_factors(monkeypatch):
 def test_one_joint_mode_is_canonical_correlations_of_image_sets(seed):
     X, Y = some_clips(seed)
     bases = [subspaces.from_sets(clips, 3) for clips in (X, Y)]
-    found = correlations(X, Y, p=3, modes=["yx"])
+    values = correlations(X, Y, p=3, modes=["yx"])
     for m in range(3):
         expected = sets.correlation_kernel(*bases, m + 1)
-        assert error(found[: m + 1].sum(axis=0), expected) < TIGHT
+        assert error(values[: m + 1].sum(axis=0), expected) < TIGHT
     theta = core.principal_angles(bases[0][:, None], bases[1][None])
-    assert error(np.moveaxis(found, 0, 2), np.cos(theta)) < TIGHT
+    assert error(np.moveaxis(values, 0, 2), np.cos(theta)) < TIGHT
 
 
 def largest_correlation(A, B):
@@ -171,13 +174,13 @@ def largest_correlation(A, B):
         v = rng.standard_normal(B.shape[2])
         for turn in range(60):
             if turn % 2 == 0:
-                one = A @ w
-                two = B @ v
+                first = A @ w
+                second = B @ v
             else:
-                one = np.einsum("ijk,j->ik", A, w)
-                two = np.einsum("ijk,j->ik", B, v)
-            P = np.linalg.qr(one)
-            Q = np.linalg.qr(two)
+                first = np.einsum("ijk,j->ik", A, w)
+                second = np.einsum("ijk,j->ik", B, v)
+            P = np.linalg.qr(first)
+            Q = np.linalg.qr(second)
             U, s, Vt = np.linalg.svd(P[0].T @ Q[0])
             w = np.linalg.solve(P[1], U[:, 0])
             v = np.linalg.solve(Q[1], Vt[0])
@@ -210,20 +213,20 @@ def test_a_single_mode_is_between_leading_components_and_the_largest_correlation
     largest = np.array([largest_correlation(clips[i], clips[j]) for i, j in pairs])
     for axis, mode in enumerate("tyx"):
         turned = np.moveaxis(clips, 1, 1 + axis)
-        found = correlations(turned, p=2, modes=[mode])[0][tuple(zip(*pairs))]
-        assert (found >= least - 1e-6).all()
-        assert (found <= largest + 1e-6).all()
-        assert np.median(found - least) > 0.2
-        assert np.mean(found / largest) > 0.9
+        values = correlations(turned, p=2, modes=[mode])[0][tuple(zip(*pairs))]
+        assert (values >= least - 1e-6).all()
+        assert (values <= largest + 1e-6).all()
+        assert np.median(values - least) > 0.2
+        assert np.mean(values / largest) > 0.9
 
 
 def test_correlations_of_a_clip_with_itself_are_one():
-    found = correlations(X, 3 * X, p=3)
-    assert found.shape == (18, 4, 4)
-    assert error(found[:, range(4), range(4)], 1) < 1e-6
-    assert found.min() >= 0
-    assert found.max() <= 1
-    assert error(correlations(X, p=3)[:9], found[:9]) < TIGHT
+    values = correlations(X, 3 * X, p=3)
+    assert values.shape == (18, 4, 4)
+    assert error(values[:, range(4), range(4)], 1) < 1e-6
+    assert values.min() >= 0
+    assert values.max() <= 1
+    assert error(correlations(X, p=3)[:9], values[:9]) < TIGHT
 
 
 def test_separation_finds_the_feature_that_tells_classes_apart():
@@ -263,10 +266,10 @@ def test_separation_finds_the_feature_that_tells_classes_apart():
 def test_clips_are_resized_linearly():
     pytest.importorskip("skimage", reason="needs the extra 'image'")
     ramp = np.arange(8.0)[:, None, None] + np.zeros((8, 5, 6))
-    found = tensors.resize_clips([ramp, ramp[::2], X[0]], (4, 5, 6))
-    assert found.shape == (3, 4, 5, 6)
-    assert np.array_equal(found[1], ramp[::2])
-    assert (np.diff(found[0, :, 0, 0]) > 1.5).all()
+    resized = tensors.resize_clips([ramp, ramp[::2], X[0]], (4, 5, 6))
+    assert resized.shape == (3, 4, 5, 6)
+    assert np.array_equal(resized[1], ramp[::2])
+    assert (np.diff(resized[0, :, 0, 0]) > 1.5).all()
     assert error(tensors.resize_clips([np.full((3, 4, 5), 7.0)], (9, 2, 5)), 7) < TIGHT
 
 

@@ -60,8 +60,8 @@ def test_points_lines_planes_and_cubes_have_their_dimension(side, dimension):
 def test_the_sierpinski_carpet_has_its_dimension():
     truth = np.log(8) / np.log(3)
     assert truth == pytest.approx(1.893, abs=1e-3)
-    found = box_dimensions(carpet(5), 1, [1, 3, 9, 27])[0]
-    assert found == pytest.approx(truth, abs=TIGHT)
+    dimension = box_dimensions(carpet(5), 1, [1, 3, 9, 27])[0]
+    assert dimension == pytest.approx(truth, abs=TIGHT)
     by_halves = box_dimensions(carpet(7), 1, [4, 8, 16, 32, 64])[0]
     assert by_halves == pytest.approx(truth, abs=0.05)
 
@@ -71,10 +71,10 @@ def test_the_sierpinski_carpet_has_its_dimension():
 def test_boxes_are_counted_one_by_one(seed, shape):
     levels = np.random.default_rng(seed).integers(0, 3, shape)
     sides = np.array([1, 2, 3])
-    for level, found in enumerate(box_dimensions(levels, 3, sides)):
+    for level, dimension in enumerate(box_dimensions(levels, 3, sides)):
         boxes = [{*map(tuple, np.argwhere(levels == level) // s)} for s in sides]
         fit = np.polyfit(np.log(sides), np.log([len(box) for box in boxes]), 1)
-        assert found == pytest.approx(-fit[0], abs=LOOSE)
+        assert dimension == pytest.approx(-fit[0], abs=LOOSE)
 
 
 def test_dimensions_of_levels_are_those_of_each_alone():
@@ -107,22 +107,22 @@ def test_exponents_of_a_point_a_line_and_a_plane():
         )
     measure[:] = 0
     measure[0, 0, 0] = 1
-    found = textures.fractal_exponents(measure, radii=(1, 4))
-    assert np.isnan(found).all()  # nothing in the smallest cube
+    exponents = textures.fractal_exponents(measure, radii=(1, 4))
+    assert np.isnan(exponents).all()  # nothing in the smallest cube
 
 
 @rarely
 @given(seeds, st.tuples(*[st.integers(0, 11)] * 3))  # whose cubes lie within a clip
 def test_exponents_are_slopes_of_sums_over_cubes(seed, place):
     clip = smooth_noise(seed=seed)
-    found = textures.fractal_exponents(clip, radii=SMALL)
+    exponents = textures.fractal_exponents(clip, radii=SMALL)
     i, j, k = (at + 3 for at in place)
     sums = [
         clip[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum()
         for r in SMALL
     ]
     slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
-    assert found[place] == pytest.approx(slope, abs=1e-10)
+    assert exponents[place] == pytest.approx(slope, abs=1e-10)
     square = textures.fractal_exponents(clip, 2, radii=SMALL)
     sums = [clip[i - r : i + r + 1, j, k - r : k + r + 1].sum() for r in SMALL]
     slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
@@ -148,12 +148,12 @@ def test_measures_of_a_travelling_wave():
 
 
 def test_curvature_is_the_largest_eigenvalue():
-    found = list(textures.fractal_measures(CLIP))[4]
+    curvature = list(textures.fractal_measures(CLIP))[4]
     f_y, f_x = np.gradient(CLIP, axis=(1, 2))
     f_yy, f_yx = np.gradient(f_y, axis=(1, 2))
     f_xx = np.gradient(f_x, axis=2)
     hessian = np.stack([np.stack([f_yy, f_yx], -1), np.stack([f_yx, f_xx], -1)], -1)
-    assert error(found, np.abs(np.linalg.eigvalsh(hessian)).max(axis=-1)) < LOOSE
+    assert error(curvature, np.abs(np.linalg.eigvalsh(hessian)).max(axis=-1)) < LOOSE
 
 
 # ------------------------------------------------------------------------------ spectra
@@ -164,8 +164,8 @@ def test_a_factor_of_the_intensity_alters_nothing():
     spectrum = textures.fractal_spectrum(CLIP, edges, radii=SMALL)
     assert spectrum.shape == (4, 5, 10)
     for factor in (0.25, 8.0, 2.0**400, 2.0**-400):
-        found = textures.fractal_spectrum(factor * CLIP, edges, radii=SMALL)
-        assert np.array_equal(found, spectrum)
+        scaled = textures.fractal_spectrum(factor * CLIP, edges, radii=SMALL)
+        assert np.array_equal(scaled, spectrum)
 
 
 def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
@@ -289,7 +289,7 @@ def exact_objective(margins, lam):
         planes.append((slope, np.maximum(1 - margins @ w, 0).mean() - slope @ w))
         S = np.array([plane[0] for plane in planes])
         b = np.array([plane[1] for plane in planes])
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             lambda z: lam / 2 * z[:-1] @ z[:-1] + z[-1],
             np.append(w, best),
             method="SLSQP",
@@ -302,10 +302,10 @@ def exact_objective(margins, lam):
                 "jac": lambda z: np.hstack([-S, np.ones((len(S), 1))]),
             },
         )
-        w = np.maximum(found.x[:-1], 0)
-        if best - found.fun < 1e-7:
+        w = np.maximum(solution.x[:-1], 0)
+        if best - solution.fun < 1e-7:
             break
-    assert best - found.fun < 1e-5
+    assert best - solution.fun < 1e-5
     return best
 
 
@@ -325,21 +325,21 @@ def test_the_objective_is_that_of_all_triplets(seed):
 @pytest.mark.parametrize("lam", [1e-3, 1e-2, 0.1, 1.0])
 def test_pegasos_comes_within_a_thousandth_of_the_exact_minimum(lam):
     D, labels = three_distances()
-    found = textures.distance_weights(D, labels, lam, rng=0)
+    result = textures.distance_weights(D, labels, lam, rng=0)
     margins = all_margins(D, labels)
-    objective = lam / 2 * found.weights @ found.weights
-    objective += np.maximum(1 - margins @ found.weights, 0).mean()
-    assert objective == pytest.approx(found.objective[-1], rel=TIGHT)
+    objective = lam / 2 * result.weights @ result.weights
+    objective += np.maximum(1 - margins @ result.weights, 0).mean()
+    assert objective == pytest.approx(result.objective[-1], rel=TIGHT)
     exact = exact_objective(margins, lam)
     assert exact - 1e-5 <= objective <= exact * (1 + 1e-3)
-    assert (found.weights >= 0).all()
-    assert found.weights.argmax() == 0
+    assert (result.weights >= 0).all()
+    assert result.weights.argmax() == 0
 
 
 def test_the_first_step_of_pegasos_ends_on_the_ball():
     D = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
-    found = textures.distance_weights([D], [0, 0, 1, 1], 1e-4, n_iter=1)
-    assert found.weights == pytest.approx([100]) and found.objective[
+    result = textures.distance_weights([D], [0, 0, 1, 1], 1e-4, n_iter=1)
+    assert result.weights == pytest.approx([100]) and result.objective[
         -1
     ] == pytest.approx(0.5)
 
@@ -347,18 +347,18 @@ def test_the_first_step_of_pegasos_ends_on_the_ball():
 def test_the_means_of_pegasos_are_weighted_by_the_step():
     """Of margins 1.5 the steps are 1 and 1/2, and (1 + 2 / 2) / 3 is the exact minimum."""
     D = 1.5 * np.not_equal.outer([0, 0, 1, 1], [0, 0, 1, 1])
-    found = textures.distance_weights([D], [0, 0, 1, 1], 1.0, n_iter=2)
-    assert found.weights == pytest.approx([2 / 3])
+    result = textures.distance_weights([D], [0, 0, 1, 1], 1.0, n_iter=2)
+    assert result.weights == pytest.approx([2 / 3])
 
 
 def test_the_objective_is_recorded_and_never_rises(monkeypatch):
     monkeypatch.setattr(textures, "BATCH", 50)
     D, labels = three_distances()
-    found = textures.distance_weights(D, labels, n_iter=200, rng=1)
-    assert found.objective[0] == 1
-    assert (np.diff(found.objective) <= 0).all()
+    result = textures.distance_weights(D, labels, n_iter=200, rng=1)
+    assert result.objective[0] == 1
+    assert (np.diff(result.objective) <= 0).all()
     again = textures.distance_weights(D, labels, n_iter=200, rng=1)
-    assert np.array_equal(found.weights, again.weights)
+    assert np.array_equal(result.weights, again.weights)
 
 
 def test_triplets_are_all_or_as_many_drawn(monkeypatch):
@@ -388,9 +388,9 @@ def test_memory_of_drawn_triplets_is_theirs_not_that_of_all(monkeypatch):
 def test_useless_distances_get_no_weight():
     labels = np.arange(12) % 2
     against = 1.0 - np.not_equal.outer(labels, labels)[None]
-    found = textures.distance_weights(against, labels, rng=0)
-    assert found.weights.tolist() == [0]
-    assert found.objective[-1] == 1
+    result = textures.distance_weights(against, labels, rng=0)
+    assert result.weights.tolist() == [0]
+    assert result.objective[-1] == 1
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,9 @@ def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out(
     X, y = noisy_classes(0, 30)
     K = core.projection_kernel(X)
     options = dict(lam=0.05, lam_scale="max", kernel="precomputed")
-    one = estimators.CodingClassifier(**options).fit(K, y)
+    plain = estimators.CodingClassifier(**options).fit(K, y)
     scaled = estimators.CodingClassifier(**options).fit(1e6 * K, y)
-    assert scaled.temperature_ == pytest.approx(1e6 * one.temperature_, rel=1e-3)
+    assert scaled.temperature_ == pytest.approx(1e6 * plain.temperature_, rel=1e-3)
     # a set a class
     assert estimators.CodingClassifier(lam=0.1).fit(X[:3], y[:3]).temperature_ == 1
     lone = estimators.CodingClassifier(**options).fit(K[:7, :7], [0, 0, 0, 1, 1, 1, 2])
@@ -118,10 +118,10 @@ def test_p_values_are_those_of_scores_left_out(coding):
     model = estimators.CodingClassifier(**options).fit(D, LABELS)
     groups = np.arange(len(D)) // 2
     for group in (None, groups):
-        found = model.p_values(Q, group)
+        p_values = model.p_values(Q, group)
         kept = model.p_values(Q, left_out=model.left_out_scores(group))
-        assert np.array_equal(kept.classes, found.classes)
-        assert np.array_equal(kept.known, found.known)
+        assert np.array_equal(kept.classes, p_values.classes)
+        assert np.array_equal(kept.known, p_values.known)
         which = np.arange(len(D)) if group is None else group
         scores = np.empty((len(D), 3))
         explained = np.empty((len(D), 3))
@@ -132,11 +132,11 @@ def test_p_values_are_those_of_scores_left_out(coding):
             other.set_params(rule="residual")
             explained[i] = other.class_scores(D[i : i + 1])
         expected = calibration.p_values(scores, LABELS, model.class_scores(Q)).classes
-        assert error(found.classes, expected) < TIGHT
+        assert error(p_values.classes, expected) < TIGHT
         of_query = clone(model).set_params(rule="residual").fit(D, LABELS)
         best = of_query.class_scores(Q)
         known = calibration.p_values(explained, LABELS, best).known
-        assert error(found.known, known) < TIGHT
+        assert error(p_values.known, known) < TIGHT
 
 
 @pytest.mark.parametrize("method", ["p_values", "noticed"])
@@ -168,8 +168,10 @@ def test_a_class_left_out_is_noticed_as_by_hand(shrinkage):
         rest = LABELS != name
         other = estimators.CodingClassifier(**how).fit(D[rest], LABELS[rest])
         known = np.delete(explained[rest], c, axis=1)
-        found = calibration.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
-        refused += (found.known <= 0.2).tolist()
+        p_values = calibration.p_values(
+            known, LABELS[rest], other.class_scores(D[~rest])
+        )
+        refused += (p_values.known <= 0.2).tolist()
     assert model.noticed(0.8) == pytest.approx(np.mean(refused))
     with pytest.raises(ValueError, match="number of classes must be >= 3, got 2"):
         two = LABELS != "bee"
@@ -193,7 +195,9 @@ def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
         unit = np.abs(np.delete(explained[rest], c, axis=1)).max()
         new = other.class_scores(OVERLAPPING[name == NAMES[PLACE]]).max(axis=1)
         for score in new:
-            low = sum(round(one / unit, 9) <= round(score / unit, 9) for one in known)
+            low = sum(
+                round(value / unit, 9) <= round(score / unit, 9) for value in known
+            )
             counts.append(Fraction(int(low) + 1, len(rest) + 1))
     level = 1 - Fraction(coverage)
     expected = sum(count <= level for count in counts) / 29
@@ -222,13 +226,15 @@ def test_what_is_left_out_is_coded_over_all_others(coding, grouped):
     assert np.array_equal(classes, range(3))
     for i in range(12):
         rest = which != which[i]
-        one = core.classify(X[i : i + 1], X[rest], y[rest], return_info=True, **coding)
+        answer = core.classify(
+            X[i : i + 1], X[rest], y[rest], return_info=True, **coding
+        )
         assert not codes[i, ~rest].any()
-        assert error(codes[i, rest], one.codes[0]) < TIGHT
-        assert classes[scores[i].argmax()] == one.labels[0]
+        assert error(codes[i, rest], answer.codes[0]) < TIGHT
+        assert classes[scores[i].argmax()] == answer.labels[0]
         rule = "residual" if "lam" in coding else "sum"
         own = core.class_scores(
-            one.codes,
+            answer.codes,
             K[np.ix_(rest, rest)],
             K[i : i + 1, rest],
             y[rest],
@@ -265,12 +271,12 @@ def test_p_values_by_hand():
     left_out = np.array([[4, 1], [3, 2], [1, 2], [2.5, 5]])
     y = ["a", "a", "b", "a"]
     # own behind the best other, as shares: -3/4, -1/3, -1/2, 1/2
-    found = calibration.p_values(left_out, y, [[6, 3], [1, 2], [9, -1], [0, 0]])
+    p_values = calibration.p_values(left_out, y, [[6, 3], [1, 2], [9, -1], [0, 0]])
     # behind: (-1/2, 1/2), (1/2, -1/2), (-10/9, 10/9), (0, 0)
     expected = np.array([[4, 2], [2, 4], [5, 1], [2, 2]]) / 5
-    assert error(found.classes, expected) < TIGHT
+    assert error(p_values.classes, expected) < TIGHT
     # largest scores: 2, 3, 4, 5
-    assert error(found.known, np.array([5, 2, 5, 1]) / 5) < TIGHT
+    assert error(p_values.known, np.array([5, 2, 5, 1]) / 5) < TIGHT
 
 
 @pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
@@ -283,9 +289,9 @@ def test_right_classes_are_kept_at_the_coverage(coverage):
     for half in np.split(rng.permutation(40000), 200):
         mine = half[:100]
         new = half[100:]
-        found = calibration.p_values(scores[mine], y[mine], scores[new])
-        kept.append(found.classes[np.arange(len(new)), y[new]] > 1 - coverage)
-        known.append(found.known > 1 - coverage)
+        p_values = calibration.p_values(scores[mine], y[mine], scores[new])
+        kept.append(p_values.classes[np.arange(len(new)), y[new]] > 1 - coverage)
+        known.append(p_values.known > 1 - coverage)
     assert abs(np.mean(kept) - coverage) < 0.015
     assert abs(np.mean(known) - coverage) < 0.015
 
@@ -294,14 +300,14 @@ def test_rows_that_nobody_can_judge_count_for_nothing():
     left_out = np.array([[4, 1, 2], [np.nan] * 3, [1, 2, 0], [np.nan] * 3, [5, 1, 3]])
     y = np.array(["a", "c", "b", "c", "a"])
     scores = [[6, 3, 1], [1, 2, 2], [0, 0, 0]]
-    found = calibration.p_values(left_out, y, scores)
-    told = ~np.isnan(left_out[:, 0])
+    p_values = calibration.p_values(left_out, y, scores)
+    judged = ~np.isnan(left_out[:, 0])
     # the class c has no row to be judged by, and a column all the same
     # own classes are behind by -0.5, -0.5 and -0.4
-    assert found.classes[0].tolist() == [1, 0.25, 0.25]  # -0.5, 0.5, 0.83
-    assert found.classes[1].tolist() == [0.25] * 3  # 0.5, 0, 0
-    assert (found.known * 4 == (found.known * 4).round()).all()
-    none = calibration.p_values(np.where(told[:, None], np.nan, left_out), y, scores)
+    assert p_values.classes[0].tolist() == [1, 0.25, 0.25]  # -0.5, 0.5, 0.83
+    assert p_values.classes[1].tolist() == [0.25] * 3  # 0.5, 0, 0
+    assert (p_values.known * 4 == (p_values.known * 4).round()).all()
+    none = calibration.p_values(np.where(judged[:, None], np.nan, left_out), y, scores)
     assert (none.classes == 1).all() and (none.known == 1).all()
     with pytest.raises(ValueError, match="left_out must be finite"):
         calibration.p_values(np.where(left_out == 4, np.nan, left_out), y, scores)
@@ -379,9 +385,9 @@ def test_what_is_left_out_is_left_out_of_the_whitening(coding, grouped):
             core.projection_kernel(D), LABELS, groups, rule=rule, shrinkage=0.05, **how
         )
         assert error(public, expected) < LOOSE and np.array_equal(classes, NAMES)
-    found = model.p_values(Q, groups)
+    p_values = model.p_values(Q, groups)
     expected = calibration.p_values(by_rules[0], LABELS, model.class_scores(Q))
-    assert np.array_equal(found.classes, expected.classes)
+    assert np.array_equal(p_values.classes, expected.classes)
 
 
 def sets_that_vary_alike(seed, n, n_classes=5):
@@ -404,8 +410,8 @@ def p_values_of_new(shrinkage, seed, permuted=False):
     if permuted:
         y = np.random.default_rng(seed).permutation(y)
     model = CodingClassifier(lam=0.03, lam_scale="max", shrinkage=shrinkage)
-    found = model.fit(points[:80], y[:80]).p_values(points[80:])
-    return found.classes[np.arange(300), y[80:]], found.known
+    p_values = model.fit(points[:80], y[:80]).p_values(points[80:])
+    return p_values.classes[np.arange(300), y[80:]], p_values.known
 
 
 # Queries are coded over all of the labelled, the labelled over four fifths. Where so
@@ -426,9 +432,11 @@ def test_right_classes_are_kept_at_the_coverage_with_whitening_too(shrinkage):
 
 @pytest.mark.parametrize("shrinkage", [None, 0.3, CAUTIOUS])
 def test_labels_that_say_nothing_have_uniform_p_values(shrinkage):
-    found = np.array([p_values_of_new(shrinkage, s, permuted=True) for s in range(8)])
+    p_values = np.array(
+        [p_values_of_new(shrinkage, s, permuted=True) for s in range(8)]
+    )
     steps = np.linspace(0.1, 0.9, 9)
-    shares = (found[:, 0].ravel() <= steps[:, None]).mean(axis=1)
+    shares = (p_values[:, 0].ravel() <= steps[:, None]).mean(axis=1)
     slack = 3 * np.sqrt(0.25 / 80 / 8)
     assert (shares < steps + slack).all()
     assert (shares > steps - slack).all() or shrinkage == CAUTIOUS

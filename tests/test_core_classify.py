@@ -38,8 +38,8 @@ def test_sparse_codes_of_the_caller_stay_as_they_are():
     problem = np.eye(3), [[0.5, 0.1, 0.3]], ["cat", "dog", "cat"]
     dense = codes.toarray()
     for call in (gs.class_scores, gs.class_residuals, gs.score_shares):
-        found, expected = (call(y, *problem, norm2=1)[0] for y in (codes, dense))
-        assert np.array_equal(found, expected)
+        values, expected = (call(y, *problem, norm2=1)[0] for y in (codes, dense))
+        assert np.array_equal(values, expected)
     assert codes.indices.tolist() == [2, 0, 0] and codes.nnz == 3
 
 
@@ -83,10 +83,10 @@ def test_any_hashable_is_a_label(labels):
     assert classes[residuals.argmin(axis=1)].tolist() == list(labels)
     assert gs.classify(D, D, labels, lam=0.01).tolist() == list(labels)
     assert gs.classify(D, D, labels, n_neighbors=2).tolist() == list(labels)
-    one, only = gs.class_residuals(
+    column, only = gs.class_residuals(
         codes[:, :1], K[:1, :1], K[:, :1], labels[:1], norm2=2
     )
-    assert only[one.argmin(axis=1)].tolist() == 4 * [labels[0]]
+    assert only[column.argmin(axis=1)].tolist() == 4 * [labels[0]]
     assert gs.classify(D, D[:1], labels[:1], lam=0.01).tolist() == 4 * [labels[0]]
 
 
@@ -139,14 +139,16 @@ def drawn(problem, seed, dtype):
 def test_classify_by_sparse_codes_is_coding_then_scores(problem, seed, dtype, positive):
     X, D, labels = drawn(problem, seed, dtype)
     options = dict(lam=problem.lam, positive=positive)
-    found = gs.classify(X, D, labels, **options, return_info=True)
+    result = gs.classify(X, D, labels, **options, return_info=True)
     codes = gs.gsc(X, D, **options)
     residuals, classes = of_gram_form(codes, X, D, labels)
-    assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
-    assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
-    assert np.array_equal(found.classes, classes)
-    assert np.array_equal(found.labels, winners(codes, X, D, labels))
-    assert np.array_equal(found.labels, gs.classify(X, D, labels, **options))
+    assert np.array_equal(result.codes, codes) and result.codes.dtype == dtype
+    assert (
+        np.array_equal(result.residuals, residuals) and result.residuals.dtype == dtype
+    )
+    assert np.array_equal(result.classes, classes)
+    assert np.array_equal(result.labels, winners(codes, X, D, labels))
+    assert np.array_equal(result.labels, gs.classify(X, D, labels, **options))
 
 
 @laws
@@ -155,14 +157,16 @@ def test_classify_by_local_codes_is_coding_then_scores(problem, seed, dtype, dat
     X, D, labels = drawn(problem, seed, dtype)
     m = data.draw(st.integers(1, len(D)))
     reg = data.draw(st.sampled_from([None, 1e-3]))
-    found = gs.classify(X, D, labels, n_neighbors=m, reg=reg, return_info=True)
+    result = gs.classify(X, D, labels, n_neighbors=m, reg=reg, return_info=True)
     codes = gs.glc(X, D, m, reg=reg)
     residuals, classes = of_gram_form(codes, X, D, labels)
-    assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
-    assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
-    assert np.array_equal(found.labels, winners(codes, X, D, labels, "sum"))
+    assert np.array_equal(result.codes, codes) and result.codes.dtype == dtype
+    assert (
+        np.array_equal(result.residuals, residuals) and result.residuals.dtype == dtype
+    )
+    assert np.array_equal(result.labels, winners(codes, X, D, labels, "sum"))
     assert np.array_equal(
-        found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg)
+        result.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg)
     )
 
 
@@ -215,22 +219,24 @@ def test_by_local_codes_a_class_of_two_near_atoms_wins_over_one_that_is_farther(
     D = np.eye(4)[:3, :, None]
     query = np.array([0.2, 0.2, 0.1, 0.95])
     X = (query / np.linalg.norm(query))[None, :, None]
-    found = gs.classify(
+    result = gs.classify(
         X, D, ["right", "right", "other"], n_neighbors=3, return_info=True
     )
-    assert np.abs(found.codes - 1 / 3).max() < 0.03
-    assert found.labels.tolist() == ["right"]
-    assert found.classes[found.residuals.argmin(axis=1)].tolist() == ["other"]
-    assert winners(found.codes, X, D, ["right", "right", "other"]).tolist() == ["other"]
+    assert np.abs(result.codes - 1 / 3).max() < 0.03
+    assert result.labels.tolist() == ["right"]
+    assert result.classes[result.residuals.argmin(axis=1)].tolist() == ["other"]
+    assert winners(result.codes, X, D, ["right", "right", "other"]).tolist() == [
+        "other"
+    ]
 
 
 @laws
 @given(coding_problems(), seeds, st.sampled_from([0.01, 0.3]))
 def test_classify_takes_lam_in_units_of_each_querys_own(problem, seed, lam):
     X, D, labels = drawn(problem, seed, np.float64)
-    found = gs.classify(X, D, labels, lam=lam, lam_scale="max", return_info=True)
+    result = gs.classify(X, D, labels, lam=lam, lam_scale="max", return_info=True)
     codes = gs.gsc(X, D, lam, lam_scale="max")
-    assert np.array_equal(found.codes, codes)
+    assert np.array_equal(result.codes, codes)
 
 
 @pytest.mark.parametrize("options", [dict(lam=0.05), dict(n_neighbors=3)], ids=str)
@@ -252,10 +258,10 @@ def test_a_tie_goes_to_the_first_class():
 def test_queries_and_atoms_of_classify_may_differ_in_dimension():
     X = gs.random_subspaces(5, 6, 3, rng=0)
     D = gs.random_subspaces(4, 6, 2, rng=1)
-    found = gs.classify(X, D, [0, 0, 1, 1], lam=0.1, return_info=True)
+    result = gs.classify(X, D, [0, 0, 1, 1], lam=0.1, return_info=True)
     residuals, _ = of_gram_form(gs.gsc(X, D, 0.1), X, D, [0, 0, 1, 1])
-    assert np.array_equal(found.residuals, residuals)
-    assert found._fields == ("labels", "residuals", "classes", "codes")
+    assert np.array_equal(result.residuals, residuals)
+    assert result._fields == ("labels", "residuals", "classes", "codes")
 
 
 @pytest.mark.parametrize(
@@ -405,8 +411,8 @@ def test_the_nearest_atom_is_the_one_of_least_distance_whatever_the_lengths():
 def test_a_code_that_float32_makes_zero_has_the_residuals_of_a_zero_code():
     K_dd = np.eye(2, dtype=np.float32)
     K_xd = np.array([[0.5, 0.1]], np.float32)
-    found, _ = gs.class_residuals([[1e-60, 0.0]], K_dd, K_xd, [0, 1], norm2=1)
-    assert np.array_equal(found, [[1, 1]])
+    residuals, _ = gs.class_residuals([[1e-60, 0.0]], K_dd, K_xd, [0, 1], norm2=1)
+    assert np.array_equal(residuals, [[1, 1]])
 
 
 def test_the_largest_coefficient_of_a_class_may_be_zero():
@@ -543,8 +549,8 @@ def test_shares_of_known_codes():
     k = np.array([[0.9, 0.6, 0.2]])
 
     def shares(codes, rule="residual"):
-        found = gs.score_shares([codes], K, k, ["a", "a", "b"], norm2=1, rule=rule)
-        return found.indices.tolist(), found.values.round(12).tolist()
+        result = gs.score_shares([codes], K, k, ["a", "a", "b"], norm2=1, rule=rule)
+        return result.indices.tolist(), result.values.round(12).tolist()
 
     # 0.2 (1.2 - 0.2 - 0.25), 0.5 (1.8 - 0.5 - 0.1), -0.1 (0.4 + 0.1)
     assert shares([0.5, 0.2, -0.1]) == ([[0, 1, 2]], [[0.6, 0.15, -0.05]])
@@ -566,9 +572,9 @@ def test_shares_of_many_queries_and_of_none():
     y = np.arange(200) % 7
     many = gs.score_shares(codes, K, k, y, norm2=2)
     for i in (0, 2999, 5999):
-        one = gs.score_shares(codes[i : i + 1], K, k[i : i + 1], y, norm2=2)
-        assert np.array_equal(many.indices[i : i + 1], one.indices)
-        assert error(many.values[i : i + 1], one.values) < TIGHT
+        single = gs.score_shares(codes[i : i + 1], K, k[i : i + 1], y, norm2=2)
+        assert np.array_equal(many.indices[i : i + 1], single.indices)
+        assert error(many.values[i : i + 1], single.values) < TIGHT
     none = gs.score_shares(codes[:0], K, k[:0], y, norm2=2)
     assert none.indices.shape == none.values.shape == (0, 0)
 

@@ -83,10 +83,10 @@ def called(dispatcher):
     """The compiled functions that are named in this one."""
     function = dispatcher.py_func
     names = function.__code__.co_names
-    found = [vars(gs).get(name) for name in names] if "core" in names else []
-    found += [function.__globals__.get(name) for name in names]
+    values = [vars(gs).get(name) for name in names] if "core" in names else []
+    values += [function.__globals__.get(name) for name in names]
     return [
-        value for value in found if isinstance(value, numba.core.dispatcher.Dispatcher)
+        value for value in values if isinstance(value, numba.core.dispatcher.Dispatcher)
     ]
 
 

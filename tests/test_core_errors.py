@@ -141,10 +141,10 @@ def test_any_product_of_columns_refuses_bases_beyond_the_tolerance(a, b, sign):
         G[a, b] = G[b, a] = G[a, b] + sign * size
         few = columns_with_products(G)
         if refused:
-            told = r"differs from I by 1\.1e-06 at index 3"
-            with pytest.raises(ValueError, match=told):
+            message = r"differs from I by 1\.1e-06 at index 3"
+            with pytest.raises(ValueError, match=message):
                 gs.chordal_distance(few)
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 gs.projection_kernel(few)
         else:
             assert np.isfinite(gs.projection_kernel(few)).all()

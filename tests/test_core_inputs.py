@@ -162,8 +162,8 @@ def test_no_queries_give_empty_labels_and_points(dtype):
     assert residuals.shape == (0, 2) and classes.tolist() == ["a", "b"]
     for options in (dict(lam=0.1), dict(n_neighbors=2)):
         assert gs.classify(X, D, labels, **options).shape == (0,)
-        found = gs.classify(X, D, labels, **options, return_info=True)
-        assert [A.shape for A in found] == [(0,), (0, 2), (2,), (0, 3)]
+        result = gs.classify(X, D, labels, **options, return_info=True)
+        assert [A.shape for A in result] == [(0,), (0, 2), (2,), (0, 3)]
     assert gs.reconstruct(codes, D).shape == (0, 4, 2) and gs.lam_max(K_xd).shape == (
         0,
     )

@@ -154,9 +154,9 @@ def test_without_lambda_small_eigenvalues_cost_few_digits(least, digits):
     Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
     K = (Q * np.geomspace(1, least, 8)) @ Q.T
     k = rng.standard_normal((5, 8)) @ K
-    found = gs.sparse_codes((K + K.T) / 2, k, 0.0, norm2=30.0, return_info=True)
-    assert np.abs(k - found.codes @ K).max() < 10.0**-digits
-    assert (found.gap >= 0).all() and found.gap.max() < TIGHT
+    result = gs.sparse_codes((K + K.T) / 2, k, 0.0, norm2=30.0, return_info=True)
+    assert np.abs(k - result.codes @ K).max() < 10.0**-digits
+    assert (result.gap >= 0).all() and result.gap.max() < TIGHT
 
 
 @pytest.mark.parametrize("lam", [1e-6, [1e-4, 1e-5, 1e-2]])
@@ -217,8 +217,8 @@ def test_sparse_codes_are_zero_from_lam_max_on(problem, positive):
 @given(coding_problems())
 def test_lam_max_is_the_smallest_lambda_of_a_zero_code(problem):
     for x, k, top in zip(problem.X, problem.K_xd, gs.lam_max(problem.K_xd)):
-        one = problem._replace(X=x[None], K_xd=k[None], lam=top * (1 - 1e-3))
-        assert top == 2 * np.abs(k).max() and (not top or code(one).any())
+        case = problem._replace(X=x[None], K_xd=k[None], lam=top * (1 - 1e-3))
+        assert top == 2 * np.abs(k).max() and (not top or code(case).any())
 
 
 @laws

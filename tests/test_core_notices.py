@@ -24,7 +24,7 @@ for x in (1, 2, 1.0):
 LINE = "grassmann_sc: compiling long to compile, which takes some seconds, before its first use"
 
 
-def told(folder, setting="", cache=None):
+def notices(folder, setting="", cache=None):
     """The lines on stderr of calls with an integer and with a float."""
     if not (folder / "jitted.py").exists():  # a new one is compiled anew
         (folder / "jitted.py").write_text(MODULE, encoding="utf-8")
@@ -33,8 +33,8 @@ def told(folder, setting="", cache=None):
 
 
 def test_what_is_long_and_not_on_disk_is_announced_once_for_each_type(tmp_path):
-    assert told(tmp_path) == [LINE] * 2
-    assert told(tmp_path) == []
+    assert notices(tmp_path) == [LINE] * 2
+    assert notices(tmp_path) == []
 
 
 def test_what_nothing_can_keep_is_announced_in_every_run(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_what_nothing_can_keep_is_announced_in_every_run(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCALAPPDATA", "/dev/null")
     (tmp_path / "__pycache__").touch()  # a file where the folder would be
     for _ in range(2):
-        assert told(tmp_path, cache="/dev/null/no") == [LINE] * 2
+        assert notices(tmp_path, cache="/dev/null/no") == [LINE] * 2
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_what_nothing_can_keep_is_announced_in_every_run(tmp_path, monkeypatch):
     ["logging.getLogger('grassmann_sc').setLevel('ERROR')", "logging.disable()"],
 )
 def test_notices_can_be_silenced(tmp_path, setting):
-    assert told(tmp_path, setting) == []
+    assert notices(tmp_path, setting) == []

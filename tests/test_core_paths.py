@@ -64,9 +64,9 @@ def test_path_over_a_large_dictionary_is_certified(d):
     codes = gs.sparse_codes(K_dd, K_xd, lam, norm2=3)
     # lam sign(y) on the support, within +-lam elsewhere
     slope = 2 * (K_xd - codes @ K_dd)
-    for y, s, one in zip(codes, slope, lam):
-        assert np.abs(s).max() <= one + LOOSE * 3
-        assert np.abs(s - one * np.sign(y))[y != 0].max(initial=0) <= LOOSE * 3
+    for y, s, penalty in zip(codes, slope, lam):
+        assert np.abs(s).max() <= penalty + LOOSE * 3
+        assert np.abs(s - penalty * np.sign(y))[y != 0].max(initial=0) <= LOOSE * 3
 
 
 def test_rows_are_rotated_out_of_the_factor():
@@ -78,13 +78,13 @@ def test_rows_are_rotated_out_of_the_factor():
     lam = gs.lam_max(K_xd).max() * np.geomspace(0.9, 0.001, 40)
     codes, gap, n_iter = gs.sparse_codes(K_dd, K_xd, lam, norm2=3, return_info=True)
     assert n_iter.max() <= 4
-    left = (codes[:-1] != 0) & (codes[1:] == 0)
-    assert (left.any(axis=2) & (np.count_nonzero(codes[1:], axis=2) > 48)).sum() > 20
-    for one, Y in zip(lam, codes):
+    exits = (codes[:-1] != 0) & (codes[1:] == 0)
+    assert (exits.any(axis=2) & (np.count_nonzero(codes[1:], axis=2) > 48)).sum() > 20
+    for penalty, Y in zip(lam, codes):
         for k, y in zip(K_xd, Y):
             S = np.flatnonzero(y)
             expected = np.linalg.solve(
-                K_dd[np.ix_(S, S)], k[S] - one / 2 * np.sign(y[S])
+                K_dd[np.ix_(S, S)], k[S] - penalty / 2 * np.sign(y[S])
             )
             np.testing.assert_allclose(y[S], expected, rtol=TIGHT, atol=TIGHT)
 
@@ -118,14 +118,14 @@ def test_lam_relative_to_lam_max_is_certified_at_each_querys_own_lambda(
         return_info=True,
     )
     for i, own in enumerate(lam * gs.lam_max(problem.K_xd)):
-        one = problem._replace(
+        case = problem._replace(
             X=problem.X[i : i + 1], K_xd=problem.K_xd[i : i + 1], lam=own
         )
-        best = cost(one, code(one, positive=positive))
-        assert abs(cost(one, codes[i : i + 1]) - best) <= 2 * LOOSE * problem.norm2
+        best = cost(case, code(case, positive=positive))
+        assert abs(cost(case, codes[i : i + 1]) - best) <= 2 * LOOSE * problem.norm2
         assert gap[i] <= LOOSE * problem.norm2
         assert (
-            worst_violation(one, codes[i : i + 1], positive)
+            worst_violation(case, codes[i : i + 1], positive)
             <= 2 * LOOSE * problem.norm2
         )
 

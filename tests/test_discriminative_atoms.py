@@ -101,11 +101,11 @@ def test_a_step_is_the_projection_that_is_printed(beta, q, seed):
         tol=0,
         sample_weight=weights,
     )
-    told = [
+    steps = [
         explicit_step(SAMPLES, index, D, of_atom, beta, RIDGE, weights, 0.5**k)
         for k in range(20)
     ]
-    away = [error(hat(learned.atoms), moved) for moved in told]
+    away = [error(hat(learned.atoms), moved) for moved in steps]
     assert min(away) <= LOOSE and np.sort(away)[1] > 100 * LOOSE
 
 
@@ -206,9 +206,11 @@ def test_a_typical_beta_may_be_given():
     """Gaps between classes may be all but 0."""
     near = ATOMS[:1] + 1e-3 * np.random.default_rng(1).standard_normal((12, 7, 2))
     data = core.orthonormalize(near), ["a", "b"] * 6, 2
-    found = discriminative.discriminative_atoms(*data, n_iter=0, rng=0)
-    again = discriminative.discriminative_atoms(*data, beta=found.beta, n_iter=0, rng=0)
-    assert again.beta == found.beta == found._replace(costs=found.costs).beta
+    result = discriminative.discriminative_atoms(*data, n_iter=0, rng=0)
+    again = discriminative.discriminative_atoms(
+        *data, beta=result.beta, n_iter=0, rng=0
+    )
+    assert again.beta == result.beta == result._replace(costs=result.costs).beta
 
 
 def test_repetition_acts_as_weight_and_absence_as_none():

@@ -127,8 +127,8 @@ def test_a_query_alone_is_as_in_a_batch_and_a_sample_as_itself(problem, shrinkag
     K_qd = core.projection_kernel(Q, D)
     batch = whitening.transform(K_qd, np.full(3, D.shape[2]))
     for i in range(3):
-        one = whitening.transform(K_qd[i : i + 1], D.shape[2])
-        assert error(one[0], batch[i]) < LOOSE
+        single = whitening.transform(K_qd[i : i + 1], D.shape[2])
+        assert error(single[0], batch[i]) < LOOSE
     assert error(batch[0], whitening.K_dd[0]) < LOOSE
     assert whitening.transform(K_qd[:0], 2).shape == (0, len(D))
 

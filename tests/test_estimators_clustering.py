@@ -51,7 +51,7 @@ def graph_by_loops(X, lam, lam_scale):
     graph = np.zeros((n, n))
     for i in range(n):
         rest = [j for j in range(n) if j != i]
-        found = core.classify(
+        result = core.classify(
             X[i : i + 1],
             X[rest],
             (["a", "b"] * n)[: n - 1],
@@ -59,7 +59,7 @@ def graph_by_loops(X, lam, lam_scale):
             lam_scale=lam_scale,
             return_info=True,
         )
-        code = np.abs(found.codes[0])
+        code = np.abs(result.codes[0])
         for j, y in zip(rest, code):
             if code.max() > 0:
                 graph[i, j] += y / code.max()
@@ -98,8 +98,8 @@ def plain_cut(graph, n_clusters, seed=0):
         cost = ((rows - centres[labels]) ** 2).sum()
         if cost < best:
             best = cost
-            found = labels
-    return found
+            best_labels = labels
+    return best_labels
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3, 5])
@@ -111,10 +111,10 @@ def test_the_cut_is_the_plain_one_of_the_graph_by_loops(n_clusters, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # k-means from a poor start
         expected = together(plain_cut(graph + 1e-6, n_clusters))
-    found = fitted(X, n_clusters).labels_
-    assert np.array_equal(together(found), expected)
+    labels = fitted(X, n_clusters).labels_
+    assert np.array_equal(together(labels), expected)
     assert np.array_equal(expected, together(truth))
-    assert sorted(set(found.tolist())) == [*range(n_clusters)]
+    assert sorted(set(labels.tolist())) == [*range(n_clusters)]
 
 
 def test_clusters_are_of_subspaces_not_of_their_bases_places_or_names():
@@ -161,9 +161,9 @@ def test_parts_of_a_graph_stay_whole_where_they_are_more_than_clusters(n_cluster
 
 def test_more_clusters_than_parts_cut_parts_and_join_none():
     X, part = in_blocks(3, 6)
-    found = fitted(X, 5).labels_
-    assert not (together(found) & ~together(part)).any()
-    assert sorted(set(found.tolist())) == [*range(5)]
+    labels = fitted(X, 5).labels_
+    assert not (together(labels) & ~together(part)).any()
+    assert sorted(set(labels.tolist())) == [*range(5)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])

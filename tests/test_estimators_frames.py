@@ -57,8 +57,8 @@ each_row = pytest.mark.parametrize(
 def test_rows_are_those_of_the_function(estimator, function):
     rows = [function(v) for v in VIDEOS[:3]]
     given = [v.copy() for v in VIDEOS[:3]]
-    found = clone(estimator).fit(VIDEOS).transform(given)
-    assert all(np.array_equal(a, b) for a, b in zip(found, rows, strict=True))
+    features = clone(estimator).fit(VIDEOS).transform(given)
+    assert all(np.array_equal(a, b) for a, b in zip(features, rows, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(given, VIDEOS))
     with pytest.raises(NotFittedError):
         clone(estimator).transform(VIDEOS)
@@ -217,10 +217,10 @@ def test_bases_where_frames_are_expected_warn_from_the_line_that_gave_them(
     )
     for X in (BASES, list(BASES), BASES.astype(np.float32)):
         if hasattr(estimator, method):
-            with pytest.warns(UserWarning, match=message) as told:
+            with pytest.warns(UserWarning, match=message) as record:
                 getattr(clone(estimator), method)(X, Y)
-            assert {one.filename for one in told} == {__file__}
-            assert sum("orthonormal" in str(one.message) for one in told) == 1
+            assert {warning.filename for warning in record} == {__file__}
+            assert sum("orthonormal" in str(warning.message) for warning in record) == 1
 
 
 @pytest.mark.parametrize("estimator", ON_SETS, ids=repr)

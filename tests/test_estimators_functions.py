@@ -102,9 +102,9 @@ def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
     ],
 )
 def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
-    one = estimators.NearestSubspace(metric).fit(D, LABELS)
-    assert np.array_equal(one.distances(Q), distance)
-    assert np.array_equal(one.predict(Q), LABELS[distance.argmin(axis=1)])
+    nearest = estimators.NearestSubspace(metric).fit(D, LABELS)
+    assert np.array_equal(nearest.distances(Q), distance)
+    assert np.array_equal(nearest.predict(Q), LABELS[distance.argmin(axis=1)])
     for k in range(1, 8):
         ours = estimators.NearestSubspace(metric, k).fit(D, LABELS)
         twin = KNeighborsClassifier(k, metric="precomputed").fit(
@@ -145,8 +145,8 @@ def test_the_nearest_is_found_where_distances_or_inner_products_are_equal_to_rou
     lines = np.stack([np.cos(angles), np.sin(angles)], axis=1)[:, :, None]
     if angles[0] > 1:
         lines[:, 0, 0] = np.pi / 2 - np.array(angles)
-    found = estimators.NearestSubspace(metric).fit(lines, ["b", "a", "c"])
-    assert found.predict(np.eye(2)[None, :, :1]).tolist() == ["a"]
+    fitted = estimators.NearestSubspace(metric).fit(lines, ["b", "a", "c"])
+    assert fitted.predict(np.eye(2)[None, :, :1]).tolist() == ["a"]
 
 
 @pytest.mark.parametrize(

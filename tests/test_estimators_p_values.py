@@ -40,17 +40,17 @@ def p_values_by_loops(left_out, labels, scores):
     """Counts of N labelled sets and the new one, as (n, C) and (n,)."""
     classes = sorted(set(labels))
     own = [behind_by_loops(row, classes.index(c)) for row, c in zip(left_out, labels)]
-    unit = max(abs(one) for row in left_out for one in row) or 1.0
+    unit = max(abs(value) for row in left_out for value in row) or 1.0
     best = [float(np.round(max(row) / unit, 9)) for row in left_out]
     of_classes = [
         [
-            1 + sum(one >= behind_by_loops(row, c) for one in own)
+            1 + sum(value >= behind_by_loops(row, c) for value in own)
             for c in range(len(classes))
         ]
         for row in scores
     ]
     known = [
-        1 + sum(one <= float(np.round(max(row) / unit, 9)) for one in best)
+        1 + sum(value <= float(np.round(max(row) / unit, 9)) for value in best)
         for row in scores
     ]
     n = len(labels) + 1
@@ -58,15 +58,15 @@ def p_values_by_loops(left_out, labels, scores):
 
 
 def check(left_out, labels, scores):
-    found = calibration.p_values(left_out, labels, scores)
+    p_values = calibration.p_values(left_out, labels, scores)
     of_classes, known = p_values_by_loops(
         np.asarray(left_out, float).tolist(),
         np.asarray(labels).tolist(),
         np.asarray(scores, float).tolist(),
     )
-    assert np.array_equal(found.classes, of_classes)
-    assert np.array_equal(found.known, known)
-    return found
+    assert np.array_equal(p_values.classes, of_classes)
+    assert np.array_equal(p_values.known, known)
+    return p_values
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
@@ -75,30 +75,30 @@ def check(left_out, labels, scores):
 def test_p_values_are_those_of_plain_loops(n_classes, digits, shift):
     """Also of scores that are all negative, or of which many are equal."""
     known, labels, new = drawn(30, 25, n_classes, digits=digits)
-    found = check(known + shift, labels, new + shift)
-    assert 1 / 31 <= found.classes.min() < found.classes.max() <= 1
-    assert len(set(found.known.tolist())) > 3
+    p_values = check(known + shift, labels, new + shift)
+    assert 1 / 31 <= p_values.classes.min() < p_values.classes.max() <= 1
+    assert len(set(p_values.known.tolist())) > 3
 
 
 @pytest.mark.filterwarnings("error")
 def test_p_values_of_nothing_but_zeros_and_of_ties_are_those_of_plain_loops():
     zeros = np.zeros((4, 2))
-    found = check(zeros, [*"abab"], [[0, 0], [0, 1], [-1, -1], [0, -1]])
-    assert found.classes.tolist() == [[1, 1], [0.2, 1], [1, 1], [1, 0.2]]
+    p_values = check(zeros, [*"abab"], [[0, 0], [0, 1], [-1, -1], [0, -1]])
+    assert p_values.classes.tolist() == [[1, 1], [0.2, 1], [1, 1], [1, 0.2]]
     tied = [[1, 1, 0], [2, 1, 2], [0, 3, 3], [1, 1, 1]]
     check(tied, [*"abca"], [[1, 1, 0], [1, 1, 1], [0, 0, 0], [5, 0, 5]])
     single = np.array(tied, np.float32)
     check(single, [*"abca"], single[:2])
     check(np.array(tied), [*"abca"], np.array(tied))  # integers
-    found = calibration.p_values([[1e-300, 0], [0, 1e-300]], [*"ab"], [[1e300, 0]])
-    assert found.classes.tolist() == [[1, 1 / 3]] and found.known.tolist() == [1]
+    p_values = calibration.p_values([[1e-300, 0], [0, 1e-300]], [*"ab"], [[1e300, 0]])
+    assert p_values.classes.tolist() == [[1, 1 / 3]] and p_values.known.tolist() == [1]
 
 
 def test_a_class_is_never_its_own_best_other():
     """The leader is behind the second by less than nothing, all others behind it."""
     left_out = np.array([[5.0, 3, 1], [5, 3, 1], [5, 3, 1]])
-    found = calibration.suspicion(left_out, [*"abc"])
-    assert found.tolist() == [-0.4, 0.4, 0.8]
+    suspicion = calibration.suspicion(left_out, [*"abc"])
+    assert suspicion.tolist() == [-0.4, 0.4, 0.8]
     equal = np.array([[5.0, 5, 1], [5, 5, 1], [5, 5, 1]])
     assert calibration.suspicion(equal, [*"abc"]).tolist() == [0, 0, 0.8]
     negative = -np.array([[1.0, 3, 5], [1, 3, 5], [1, 3, 5]])
@@ -183,7 +183,9 @@ def test_classes_and_sets_have_no_order(digits):
     assert np.array_equal(again.classes, first.classes[rows])
     assert np.array_equal(again.known, first.known[rows])
     alone = [calibration.p_values(known, labels, new[i : i + 1]) for i in range(20)]
-    assert np.array_equal(np.vstack([one.classes for one in alone]), first.classes)
+    assert np.array_equal(
+        np.vstack([single.classes for single in alone]), first.classes
+    )
 
 
 def test_labels_of_any_kind_have_the_same_p_values():
@@ -191,8 +193,8 @@ def test_labels_of_any_kind_have_the_same_p_values():
     first = calibration.p_values(known, labels, new)
     kinds = {"numbers": [2, 10], "bools": [False, True], "pairs": [(1, "a"), (2, "b")]}
     for names in kinds.values():
-        found = calibration.p_values(known, [names[c == "bee"] for c in labels], new)
-        assert np.array_equal(found.classes, first.classes)
+        p_values = calibration.p_values(known, [names[c == "bee"] for c in labels], new)
+        assert np.array_equal(p_values.classes, first.classes)
 
 
 def test_levels_are_exact_in_twelve_digits():

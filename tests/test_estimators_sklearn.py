@@ -101,12 +101,12 @@ def data_of(estimator):
 def answers(estimator, Z):
     """What each method says of Z; clusters are those of fit."""
     methods = ["predict", "predict_proba", "decision_function", "transform"]
-    said = [
+    outputs = [
         getattr(estimator, method)(Z)
         for method in methods
         if hasattr(estimator, method)
     ]
-    return said or [estimator.labels_]
+    return outputs or [estimator.labels_]
 
 
 def equal(left, right):
@@ -199,7 +199,7 @@ def test_each_estimator_has_its_case_of_these_laws():
     assert learned | rows >= set(estimators.__all__)
 
 
-DRAWING = [one for one in ALL if "random_state" in one.get_params()]
+DRAWING = [estimator for estimator in ALL if "random_state" in estimator.get_params()]
 GENERATORS = [np.random.default_rng, np.random.RandomState, np.random.SeedSequence]
 
 
@@ -261,8 +261,8 @@ with open("told", "wb") as file:
     pickle.dump(told, file)
 """
     run_python(program, cwd=tmp_path, PYTHONPATH=str(ROOT))
-    told = pickle.loads((tmp_path / "told").read_bytes())
-    for estimator, Z, there in zip(fitted, data, told, strict=True):
+    outputs = pickle.loads((tmp_path / "told").read_bytes())
+    for estimator, Z, there in zip(fitted, data, outputs, strict=True):
         here = answers(estimator, Z)[0]
         same = np.array_equal(here, there)
         assert same or here.dtype.kind == "f" and error(here, there) <= TIGHT
@@ -296,22 +296,22 @@ def grid(seed=0, **options):
 
 
 def test_search_over_a_pipeline_with_two_processes_equals_one():
-    one = grid().fit(SETS, Y)
-    two = grid(n_jobs=2).fit(SETS, Y)
-    assert one.best_score_ > 0.8
-    assert one.best_params_ == two.best_params_
+    serial = grid().fit(SETS, Y)
+    parallel = grid(n_jobs=2).fit(SETS, Y)
+    assert serial.best_score_ > 0.8
+    assert serial.best_params_ == parallel.best_params_
     assert np.array_equal(
-        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+        serial.cv_results_["mean_test_score"], parallel.cv_results_["mean_test_score"]
     )
-    assert np.array_equal(one.predict(SETS), two.predict(SETS))
+    assert np.array_equal(serial.predict(SETS), parallel.predict(SETS))
 
 
 def test_search_in_threads_equals_one():
-    one = grid().fit(SETS, Y)
+    serial = grid().fit(SETS, Y)
     with joblib.parallel_backend("threading"):
-        two = grid(n_jobs=2).fit(SETS, Y)
+        threaded = grid(n_jobs=2).fit(SETS, Y)
     assert np.array_equal(
-        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+        serial.cv_results_["mean_test_score"], threaded.cv_results_["mean_test_score"]
     )
 
 

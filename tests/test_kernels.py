@@ -275,8 +275,8 @@ def test_sets_of_a_smaller_rank_may_have_fewer_columns():
     rng = np.random.default_rng(0)
     sets = [rng.random((5, 4)), rng.random((2, 4)), np.repeat(rng.random((1, 4)), 3, 0)]
     kernel = kernels.rbf(0.5)
-    found = kernels.kernel_bases(sets, kernel, 3, rank="fewer")
-    for frames, A, p in zip(sets, found, (3, 2, 1)):
+    bases = kernels.kernel_bases(sets, kernel, 3, rank="fewer")
+    for frames, A, p in zip(sets, bases, (3, 2, 1)):
         (alone,) = kernels.kernel_bases([frames], kernel, p)
         np.testing.assert_array_equal(A, alone)
     with pytest.raises(ValueError, match=r"sets\[1\] must hold p = 3 frames that are"):
@@ -529,11 +529,11 @@ def test_gram_is_positive_semidefinite_with_diagonal_p(seed, lengths, kernel):
 
 def test_gram_does_not_depend_on_threads(monkeypatch):
     X = sets_of(0, [9] * 200, d=30)
-    found = []
+    results = []
     for threads in (1, 2, 5):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
         A = kernel_bases(X, rbf(0.02), 3)
-        found.append(
+        results.append(
             [
                 *A,
                 kernel_gram(X, A, kernel=rbf(0.02)),
@@ -542,7 +542,7 @@ def test_gram_does_not_depend_on_threads(monkeypatch):
             ]
         )
     assert all(
-        np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other)
+        np.array_equal(a, b) for other in results[1:] for a, b in zip(results[0], other)
     )
 
 
@@ -649,20 +649,20 @@ def test_labels_are_those_of_the_scores_in_feature_space(coding):
     X = similar_sets(0, 8)
     D = similar_sets(1, 9)
     y = np.array(["ape", "bee", "cat"])[np.arange(9) % 3]
-    found = kernels.classify(X, D, y, kernel=rbf(0.1), p=2, return_info=True, **coding)
+    result = kernels.classify(X, D, y, kernel=rbf(0.1), p=2, return_info=True, **coding)
     A = kernel_bases(X, rbf(0.1), 2)
     B = kernel_bases(D, rbf(0.1), 2)
     K_dd = kernel_gram(D, B, kernel=rbf(0.1))
     K_xd = kernel_gram(X, A, D, B, rbf(0.1))
-    residuals, classes = gs.class_residuals(found.codes, K_dd, K_xd, y, norm2=2)
-    assert error(found.residuals, residuals) <= LOOSE
+    residuals, classes = gs.class_residuals(result.codes, K_dd, K_xd, y, norm2=2)
+    assert error(result.residuals, residuals) <= LOOSE
     rule = "sum" if "n_neighbors" in coding else "residual"
-    scores, _ = gs.class_scores(found.codes, K_dd, K_xd, y, norm2=2, rule=rule)
-    assert np.array_equal(found.labels, classes[scores.argmax(axis=1)])
+    scores, _ = gs.class_scores(result.codes, K_dd, K_xd, y, norm2=2, rule=rule)
+    assert np.array_equal(result.labels, classes[scores.argmax(axis=1)])
     code = kglc if "n_neighbors" in coding else kgsc
-    assert error(found.codes, code(X, D, kernel=rbf(0.1), p=2, **coding)) <= LOOSE
+    assert error(result.codes, code(X, D, kernel=rbf(0.1), p=2, **coding)) <= LOOSE
     labels = kernels.classify(X, D, y, kernel=rbf(0.1), p=2, **coding)
-    assert np.array_equal(labels, found.labels)
+    assert np.array_equal(labels, result.labels)
 
 
 # -------------------------------------------------------------------------- coordinates
@@ -750,8 +750,8 @@ def test_subspaces_where_sets_of_frames_are_expected_warn(code):
 
 def test_a_lift_says_what_it_is():
     lift = Lift("linear", 1, n_landmarks=2)
-    said = "Lift(kernel='linear', p=1, n_landmarks=2, rng=None)"
-    assert repr(lift) == said
+    text = "Lift(kernel='linear', p=1, n_landmarks=2, rng=None)"
+    assert repr(lift) == text
 
 
 @laws
@@ -1082,9 +1082,9 @@ def test_median_gamma_is_of_frames_from_all_sets():
 @pytest.mark.parametrize("tied", ["queries", "atoms"])
 def test_coding_warns_of_subspaces_that_are_not_unique_on_either_side(tied):
     """Two frames of one length at a right angle have no leading direction."""
-    one = [np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])]
-    two = [np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0]])]
-    sides = (two, one) if tied == "queries" else (one, two)
+    first = [np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])]
+    second = [np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0]])]
+    sides = (second, first) if tied == "queries" else (first, second)
     with pytest.warns(UserWarning, match=r"not unique in 1 case\(s\)"):
         kernels.kgsc(*sides, 0.1, kernel=kernels.linear(), p=1)
 

@@ -147,13 +147,13 @@ def test_the_atoms_are_those_of_the_least_cost_even_if_a_round_raised_it(client)
     the best.
     """
     Z = core.random_subspaces(60, 8, 2, rng=7)
-    found = scale.gdl(
+    result = scale.gdl(
         Z, 4, 0.2, init=Z[:4], rank=1, n_iter=8, tol=0, n_chains=1, client=client
     )
-    least = found.costs.min()
-    assert found.costs[-1] > least + 0.1
+    least = result.costs.min()
+    assert result.costs[-1] > least + 0.1
     assert (
-        abs(explicit_cost(Z, found.atoms, core.gsc(Z, found.atoms, 0.2), 0.2) - least)
+        abs(explicit_cost(Z, result.atoms, core.gsc(Z, result.atoms, 0.2), 0.2) - least)
         <= 1e-6
     )
 
@@ -176,11 +176,11 @@ def test_a_resume_keeps_the_atoms_of_the_least_cost_of_the_rounds_before(
 def test_no_sample_is_lost_however_many_chains_there_are(client, n_chains):
     blocks = da.from_array(X, chunks=(100, 9, 2))  # six of them
     options = dict(init=X[:5], n_iter=1, tol=0, client=client)
-    one = scale.gdl(blocks, 5, 0.2, n_chains=1, **options)
+    single = scale.gdl(blocks, 5, 0.2, n_chains=1, **options)
     several = scale.gdl(blocks, 5, 0.2, n_chains=n_chains, **options)
     first = explicit_cost(X, X[:5], core.gsc(X, X[:5], 0.2), 0.2)
     assert abs(several.costs[0] / first - 1) <= LOOSE
-    assert np.abs(several.costs / one.costs - 1).max() <= LOOSE
+    assert np.abs(several.costs / single.costs - 1).max() <= LOOSE
 
 
 def test_first_atoms_are_drawn_where_one_block_has_most_samples(client):

@@ -70,7 +70,7 @@ def test_a_learner_of_weights_of_any_size_is_kept_and_read_again(tmp_path, facto
         learner.partial_fit(rows, weights)
     learner.save(tmp_path / "learner.npz")
     kept = streams.OnlineGDL.load(tmp_path / "learner.npz")
-    ends = [one.partial_fit(SMALL[:12], weights).atoms for one in (kept, learner)]
+    ends = [stream.partial_fit(SMALL[:12], weights).atoms for stream in (kept, learner)]
     assert np.array_equal(*ends)
 
 
@@ -79,8 +79,8 @@ def test_a_learner_that_joblib_maps_goes_on_as_the_one_in_memory(tmp_path):
     learner = streams.OnlineGDL(3, 0.2, rng=0).partial_fit(SMALL[:8])
     joblib.dump(learner, tmp_path / "learner")
     mapped = joblib.load(tmp_path / "learner", mmap_mode="r")
-    for one in (learner, mapped):
-        one.partial_fit(SMALL[8:]).merge(one.fork().collect(SMALL[:8]))
+    for stream in (learner, mapped):
+        stream.partial_fit(SMALL[8:]).merge(stream.fork().collect(SMALL[:8]))
     assert np.array_equal(learner.atoms, mapped.atoms)
 
 
@@ -332,9 +332,9 @@ def test_a_stream_is_its_dense_twin(d, n, rank, forgetting):
     stream = streams.OnlineGDL(4, **options)
     for batch, some, expected in zip(batches, weights, held):
         stream.partial_fit(batch, some)
-        found = hat(stream.atoms), *statistics(stream), stream.cost
-        for one, other in zip(found, expected):
-            assert error(one, other) <= LOOSE * np.abs(other).max()
+        values = hat(stream.atoms), *statistics(stream), stream.cost
+        for value, other in zip(values, expected):
+            assert error(value, other) <= LOOSE * np.abs(other).max()
     assert stream.n_replaced == n_replaced >= 2
     batches.append(X[-1:])
     ones = [np.ones(len(batch)) for batch in batches]
@@ -345,11 +345,12 @@ def test_a_stream_is_its_dense_twin(d, n, rank, forgetting):
 
 
 def test_the_last_move_of_a_fit_replaces_atoms_too():
-    one, other, useless = np.eye(6).reshape(6, 3, 2).swapaxes(0, 1)  # orthogonal planes
-    stream = streams.OnlineGDL(2, 0.3, init=np.stack([one, useless]), forgetting=0)
-    stream.fit([np.stack([one] * 5 + [other]), one[None]])
+    # orthogonal planes
+    first, other, useless = np.eye(6).reshape(6, 3, 2).swapaxes(0, 1)
+    stream = streams.OnlineGDL(2, 0.3, init=np.stack([first, useless]), forgetting=0)
+    stream.fit([np.stack([first] * 5 + [other]), first[None]])
     assert stream.n_replaced == 2  # useless by the other, which was not used after that
-    assert error(hat(stream.atoms), hat(one)) <= TIGHT
+    assert error(hat(stream.atoms), hat(first)) <= TIGHT
 
 
 @pytest.mark.parametrize("X, rank", [(SMALL, None), (WIDE[:24], 4)])
@@ -362,11 +363,11 @@ def test_of_a_replaced_atom_no_statistics_are_kept(X, rank):
     kept = stream.collect(X).fork()
     shared, sums = (A / 4 for A in statistics(stream))  # faded by (1 - 1 / 2)^2
     shared[0] = shared[:, 0] = sums[0] = 0
-    found = statistics(stream.update())
+    values = statistics(stream.update())
     assert stream.n_replaced == 1 and kept.n_replaced == 0
-    assert np.array_equal(found[0], shared)
-    assert not found[1][0].any()
-    assert rank or error(found[1], sums) <= TIGHT * sums.max()
+    assert np.array_equal(values[0], shared)
+    assert not values[1][0].any()
+    assert rank or error(values[1], sums) <= TIGHT * sums.max()
 
 
 @pytest.mark.parametrize("rank", [None, 3])
@@ -463,8 +464,8 @@ def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
         assert abs(merged.loss - whole.loss) <= LOOSE * len(X)
         assert merged.weight == len(X)
         if independent:
-            for found, expected in zip(statistics(merged), statistics(whole)):
-                assert error(found, expected) <= LOOSE
+            for value, expected in zip(statistics(merged), statistics(whole)):
+                assert error(value, expected) <= LOOSE
 
 
 def test_merged_sums_are_those_of_both_whatever_the_size_of_their_weights():
@@ -511,10 +512,10 @@ def test_an_unused_atom_takes_the_worst_sample_of_any_part():
 @pytest.mark.parametrize("other", [{"forgetting": 2}, {"rank": 3}])
 def test_learners_of_other_options_do_not_merge(other):
     options = {"init": SMALL[:3], "forgetting": 1, "rank": 4}
-    one = streams.OnlineGDL(3, 0.2, **options).collect(SMALL)
-    two = streams.OnlineGDL(3, 0.2, **options | other).collect(SMALL)
+    learner = streams.OnlineGDL(3, 0.2, **options).collect(SMALL)
+    different = streams.OnlineGDL(3, 0.2, **options | other).collect(SMALL)
     with pytest.raises(ValueError, match="other must have the same atoms and options"):
-        one.merge(two)
+        learner.merge(different)
 
 
 def test_progress_counts_the_last_batch_of_a_pass_however_small(capsys, monkeypatch):
@@ -653,8 +654,8 @@ def test_a_copy_goes_on_to_the_same_bits(way, copy, tmp_path):
         other = streams.OnlineGDL.load(tmp_path / "learner.npz")
     else:
         other = pickle.loads(pickle.dumps(learner))
-    for one in (learner, other):
-        one.partial_fit(SMALL[::-1]).partial_fit(SMALL[3:11])
+    for stream in (learner, other):
+        stream.partial_fit(SMALL[::-1]).partial_fit(SMALL[3:11])
     assert (
         np.array_equal(learner.atoms, other.atoms)
         and learner.atoms.dtype == other.atoms.dtype

@@ -174,8 +174,8 @@ def test_a_code_of_a_set_ignores_the_other_sets(coding, kernel, half, dtype):
     X, D, _ = problem_of_sets(half, dtype)
 
     def code(some):
-        found = OF_SETS[coding](some, D, kernel)
-        return of_distinct(found, half) if coding == "kgsc" else found
+        codes = OF_SETS[coding](some, D, kernel)
+        return of_distinct(codes, half) if coding == "kgsc" else codes
 
     check_numbers(code, X, dtype)
 

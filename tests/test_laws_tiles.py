@@ -90,15 +90,15 @@ def several_norms():
 
 
 def learned(**options):
-    found = learn.gdl(X, 6, init=X[:6], n_iter=2, tol=0, **options)
-    return [hat(found.atoms), found.codes, found.costs]
+    result = learn.gdl(X, 6, init=X[:6], n_iter=2, tol=0, **options)
+    return [hat(result.atoms), result.codes, result.costs]
 
 
 def discriminative_atoms():
-    found = discriminative.discriminative_atoms(
+    result = discriminative.discriminative_atoms(
         X, Y, 2, init=(D[:6], [0, 0, 1, 1, 2, 2]), n_iter=2
     )
-    return [hat(found.atoms), found.costs]
+    return [hat(result.atoms), result.costs]
 
 
 CASES = {

@@ -60,28 +60,28 @@ OPTIONS = dict(n_iter=3, tol=0, rng=3)
 
 
 def learned_by_gdl(X, weights, **options):
-    found = learn.gdl(X, 4, sample_weight=weights, **OPTIONS, **options)
-    return hat(found.atoms), found.costs[[0, 1, -1]], found.n_replaced, found.codes
+    result = learn.gdl(X, 4, sample_weight=weights, **OPTIONS, **options)
+    return hat(result.atoms), result.costs[[0, 1, -1]], result.n_replaced, result.codes
 
 
 def learned_by_kgdl(sets, weights):
     lift = kernels.Lift(kernels.rbf(0.2), 2)
-    found = learn.kgdl(sets, 4, 0.2, lift=lift, sample_weight=weights, **OPTIONS)
-    atoms = core.projection_kernel(lift.transform(SAMPLES.sets), found.atoms)
-    return atoms, found.costs, lift.dimension_, found.codes
+    result = learn.kgdl(sets, 4, 0.2, lift=lift, sample_weight=weights, **OPTIONS)
+    atoms = core.projection_kernel(lift.transform(SAMPLES.sets), result.atoms)
+    return atoms, result.costs, lift.dimension_, result.codes
 
 
 def learned_by_class(X, labels, weights):
     options = dict(sample_weight=weights, lam_scale="max", rng=3)
-    found = learn.class_dictionaries(X, labels, 2, 0.2, **options)
-    return hat(found.atoms), found.labels == "bee", found.lam
+    result = learn.class_dictionaries(X, labels, 2, 0.2, **options)
+    return hat(result.atoms), result.labels == "bee", result.lam
 
 
 def learned_with_labels(X, labels, weights):
-    found = discriminative.discriminative_atoms(
+    result = discriminative.discriminative_atoms(
         X, labels, 2, sample_weight=weights, **OPTIONS
     )
-    return hat(found.atoms), found.labels == "bee", found.costs, found.beta
+    return hat(result.atoms), result.labels == "bee", result.costs, result.beta
 
 
 def learned_by_stream(X, batch, weights, how, **options):
@@ -128,9 +128,9 @@ def learned_in_batches(X, batch, weights):
 
 def fitted(X, labels, weights, estimator, fit):
     """The atoms that an estimator learns, and the codes that fit_transform gives."""
-    found = getattr(estimator, fit)(X, labels, sample_weight=weights)
+    result = getattr(estimator, fit)(X, labels, sample_weight=weights)
     atoms = hat(estimator.components_)
-    return (atoms,) if found is estimator else (atoms, found)
+    return (atoms,) if result is estimator else (atoms, result)
 
 
 dictionary = estimators.GrassmannDictionary(4, max_iter=3, random_state=3)
@@ -228,11 +228,11 @@ def check_alike(name, of_all, of_some, times, factor=1.0):
     of_some = list(of_some)
     if name in PER_SAMPLE:
         of_all[-1] = np.repeat(of_all[-1], times, axis=0)
-    for one, other in zip(of_all, of_some, strict=True):
-        assert np.shape(one) == np.shape(other)
-        one, other = (np.asarray(part, float) for part in (one, other))
+    for value, other in zip(of_all, of_some, strict=True):
+        assert np.shape(value) == np.shape(other)
+        value, other = (np.asarray(part, float) for part in (value, other))
         tol = 1e3 * LOOSE
-        assert error(one, other) <= tol or error(one, other / factor) <= tol
+        assert error(value, other) <= tol or error(value, other / factor) <= tol
 
 
 @each_law
@@ -240,7 +240,7 @@ def check_alike(name, of_all, of_some, times, factor=1.0):
 @given(seed=seeds)
 def test_an_integer_weight_acts_as_repetition(name, samples, law, seed):
     m = problem(seed)
-    given_samples = [getattr(m, one) for one in samples]
+    given_samples = [getattr(m, kind) for kind in samples]
     repeated = [np.repeat(A, m.weights, axis=0) for A in given_samples]
     check_alike(name, law(*given_samples, m.weights), law(*repeated, None), m.weights)
 
@@ -252,8 +252,8 @@ def test_weight_0_acts_as_absence(name, samples, law, seed):
     m = problem(seed)
     weights = m.weights * np.random.default_rng(seed + 1).uniform(0.1, 2, N)
     used = weights > 0
-    present = [getattr(m, one)[used] for one in samples]
-    of_all = law(*(getattr(m, one) for one in samples), weights)
+    present = [getattr(m, kind)[used] for kind in samples]
+    of_all = law(*(getattr(m, kind) for kind in samples), weights)
     check_alike(name, of_all, law(*present, weights[used]), used)
 
 
@@ -262,7 +262,7 @@ def test_weight_0_acts_as_absence(name, samples, law, seed):
 @given(seed=seeds, factor=st.sampled_from([2.0**-20, 0.3, 1e-300, 1e-30, 1e30, 1e300]))
 def test_a_factor_of_all_weights_changes_nothing(name, samples, law, seed, factor):
     m = problem(seed)
-    given_samples = [getattr(m, one) for one in samples]
+    given_samples = [getattr(m, kind) for kind in samples]
     of_all = law(*given_samples, 1.0 * m.weights)
     of_factor = law(*given_samples, factor * m.weights)
     check_alike(name, of_all, of_factor, np.ones(N, int), factor)
@@ -284,7 +284,7 @@ def test_samples_of_weight_0_are_no_first_atoms(method):
 
 def test_every_function_and_method_that_takes_weights_is_here():
     """Those of our own: the score of scikit-learn's mixins is theirs."""
-    found = set()
+    names = set()
     for module in (CORE, *(f"{CORE}.{module}" for module in MODULES)):
         public = importlib.import_module(module)
         for name in public.__all__:
@@ -303,8 +303,8 @@ def test_every_function_and_method_that_takes_weights_is_here():
                     "weight" in name for name in inspect.signature(function).parameters
                 ):
                     full = f"{function.__module__}.{function.__qualname__}"
-                    found.add(full.removeprefix(f"{CORE}."))
-    assert found == set(LAWS)
+                    names.add(full.removeprefix(f"{CORE}."))
+    assert names == set(LAWS)
 
 
 @pytest.mark.parametrize("factor", [2.0**-990, 2.0**-160, 2.0**160])
@@ -312,9 +312,9 @@ def test_small_weights_move_atoms_beside_one_that_no_sample_uses(factor):
     """In float32, whose numbers end at 1e-45: weights count in units of the largest."""
     X = core.random_subspaces(9, 4, 2, rng=0).astype(np.float32)
     init = np.stack([X[0], X[1], np.eye(4, dtype=np.float32)[:, 2:]])
-    found = []
+    atoms = []
     for weights in (np.ones(8), np.full(8, factor)):
         learner = streams.OnlineGDL(3, n_neighbors=1, init=init)
         near = core.orthonormalize(init[:1] + 0.1 * X[1:]).astype(np.float32)
-        found.append(learner.partial_fit(near, weights).atoms)
-    assert np.array_equal(*found) and not np.array_equal(found[0], init)
+        atoms.append(learner.partial_fit(near, weights).atoms)
+    assert np.array_equal(*atoms) and not np.array_equal(atoms[0], init)

@@ -484,18 +484,18 @@ def public_functions(module):
 def parameters(function):
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    starred = [one for one in (arguments.vararg, arguments.kwarg) if one]
-    return [one for one in (*named, *starred) if one.arg not in ("self", "cls")]
+    starred = [arg for arg in (arguments.vararg, arguments.kwarg) if arg]
+    return [arg for arg in (*named, *starred) if arg.arg not in ("self", "cls")]
 
 
 def hints_missing(function):
-    missing = [one.arg for one in parameters(function) if one.annotation is None]
+    missing = [arg.arg for arg in parameters(function) if arg.annotation is None]
     return missing if function.returns is not None else [*missing, "return"]
 
 
 def is_hinted(function):
     return function.returns is not None or any(
-        one.annotation for one in parameters(function)
+        arg.annotation for arg in parameters(function)
     )
 
 

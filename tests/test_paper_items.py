@@ -42,7 +42,7 @@ def test_the_cost_on_the_manifold_is_that_of_the_point_and_least_nearby():
     """Eq. 6 with C(y, D) = Proj(sum_j y_j D_j^): squared chordal distance + lam ||y||_1."""
     rng = np.random.default_rng(0)
     D = X[:4]
-    found = projected.projected_codes(X[4:9], D, 0.3, return_info=True)
+    result = projected.projected_codes(X[4:9], D, 0.3, return_info=True)
 
     def cost(x, y):
         point = core.proj(np.einsum("j,jab->ab", y, hat(D)), 2)
@@ -51,7 +51,7 @@ def test_the_cost_on_the_manifold_is_that_of_the_point_and_least_nearby():
             + 0.3 * np.abs(y).sum()
         )
 
-    for x, y, value in zip(X[4:9], found.codes, found.cost):
+    for x, y, value in zip(X[4:9], result.codes, result.cost):
         assert y.sum() == pytest.approx(1)
         assert cost(x, y) == pytest.approx(value, abs=LOOSE)
         for size in (1e-1, 1e-2, 1e-3):
@@ -119,7 +119,7 @@ def test_a_dynamic_fractal_spectrum_by_counting():
     """
     clip = np.random.default_rng(0).random((10, 10, 10)) ** 3 + 0.01
     edges = textures.exponent_edges([clip], radii=(1, 2))
-    found = textures.fractal_spectrum(clip, edges, radii=(1, 2))
+    spectrum = textures.fractal_spectrum(clip, edges, radii=(1, 2))
 
     def dimensions(levels):
         """Of an array whose sides 2 divides."""
@@ -145,9 +145,9 @@ def test_a_dynamic_fractal_spectrum_by_counting():
         return np.clip(np.digitize(alpha, edges) - 1, 0, 9)
 
     volume = dimensions(levels_of(exponents(clip), edges[0, 0]))
-    assert error(found[0, 0], volume) < LOOSE
+    assert error(spectrum[0, 0], volume) < LOOSE
     slices = [dimensions(levels_of(exponents(frame), edges[1, 0])) for frame in clip]
-    assert error(found[1, 0], np.mean(slices, axis=0)) < LOOSE
+    assert error(spectrum[1, 0], np.mean(slices, axis=0)) < LOOSE
 
 
 def test_the_distance_of_dl_pegasos_is_the_weighted_sum_of_three():

@@ -118,12 +118,12 @@ def test_atoms_show_each_direction_once_in_order(N, p, shown):
     D = random_subspaces(N, 20, p, rng=1)
     canvas = picture(plots.plot_atoms(D, (4, 5)))
     assert np.isfinite(canvas).sum() == N * shown * 20
-    found = []
+    places = []
     for direction in D[:, :, :shown].transpose(0, 2, 1).reshape(-1, 4, 5):
         corners = spots(canvas, direction / direction.flat[np.abs(direction).argmax()])
         assert len(corners) == 1
-        found += corners
-    assert found == sorted(found)  # atoms and their directions in reading order
+        places += corners
+    assert places == sorted(places)  # atoms and their directions in reading order
 
 
 def test_atoms_ignore_signs_and_mark_zero_white():

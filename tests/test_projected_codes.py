@@ -127,9 +127,9 @@ def test_a_sum_of_one_does_not_bound_how_the_point_turns_at_a_tie(monkeypatch):
     with pytest.warns(
         UserWarning, match=r"closed in 1 of 1 projected codes, to 0.02 or less"
     ):
-        found = projected.projected_codes(X, D, 0.1, return_info=True)
-    assert 1e-2 <= found.gap[0] <= 2e-2
-    assert found.cost[0] > 0.1
+        result = projected.projected_codes(X, D, 0.1, return_info=True)
+    assert 1e-2 <= result.gap[0] <= 2e-2
+    assert result.cost[0] > 0.1
 
 
 # ---------------------------------------------------------------------------- the codes
@@ -148,14 +148,14 @@ def first_order_violation(gradient, y, lam, positive):
 @given(projected_problems())
 def test_codes_satisfy_the_conditions_of_first_order_or_stand_at_the_least_gap(problem):
     X, D, lam, positive = problem
-    found = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
+    result = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
     assert (
-        np.abs(found.codes.sum(axis=1) - 1) <= TIGHT * np.abs(found.codes).sum(axis=1)
+        np.abs(result.codes.sum(axis=1) - 1) <= TIGHT * np.abs(result.codes).sum(axis=1)
     ).all()
-    assert (found.gap >= 1e-3).all()
+    assert (result.gap >= 1e-3).all()
     if positive:
-        assert (found.codes >= 0).all()
-    for x, y, cost, gap in zip(X, found.codes, found.cost, found.gap):
+        assert (result.codes >= 0).all()
+    for x, y, cost, gap in zip(X, result.codes, result.cost, result.gap):
         if gap > 2e-3 and lam > 0:
             gradient = explicit_gradient(x, D, y)
             assert first_order_violation(gradient, y, lam, positive) <= LOOSE
@@ -167,7 +167,7 @@ def test_codes_satisfy_the_conditions_of_first_order_or_stand_at_the_least_gap(p
 @given(projected_problems())
 def test_no_code_costs_more_than_any_of_its_starts(problem):
     X, D, lam, positive = problem
-    found = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
+    result = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
     sparse = gs.gsc(X, D, lam, positive=positive)
     local = gs.glc(X, D, min(5, len(D)))
     nearest = np.eye(len(D))[gs.projection_kernel(X, D).argmax(axis=1)]
@@ -175,7 +175,7 @@ def test_no_code_costs_more_than_any_of_its_starts(problem):
     path = gs.gsc(X, D, shares, lam_scale="max", positive=positive)
     for start in (sparse, local, nearest, *path):
         start = np.maximum(start, 0) if positive else start
-        for x, y, cost in zip(X, start, found.cost):
+        for x, y, cost in zip(X, start, result.cost):
             if y.sum() <= 1e-3 or smallest_gap(D, y[None]) < 1e-2 * np.abs(y).sum():
                 continue
             assert cost <= explicit_cost(x, D, y / y.sum(), lam) + 1e-11
@@ -190,13 +190,13 @@ def test_many_starts_find_lower_costs_among_spread_atoms(monkeypatch):
             warnings.simplefilter("ignore")
             return projected.projected_codes(X, D, 0.05, return_info=True).cost
 
-    found = costs()
+    values = costs()
     monkeypatch.setattr(
         projected, "SHARES", (1.0,)
     )  # of zero codes, which start nothing
     before = costs()
-    assert (found <= before + 1e-11).all()
-    assert found.mean() < 0.98 * before.mean()
+    assert (values <= before + 1e-11).all()
+    assert values.mean() < 0.98 * before.mean()
 
 
 def test_codes_of_queries_near_the_dictionary_are_those_of_a_general_optimiser():
@@ -230,9 +230,9 @@ def test_a_query_equal_to_an_atom_has_code_one_on_it():
     rng = np.random.default_rng(5)
     D = bases(rng, 6, 7, 2)
     D[3] = D[1]
-    found = projected.projected_codes(D @ rotation(rng, 2), D, 0.1, return_info=True)
-    assert np.array_equal(found.codes, np.eye(6)[[0, 1, 2, 1, 4, 5]])
-    assert error(found.cost, 0.1) < TIGHT
+    result = projected.projected_codes(D @ rotation(rng, 2), D, 0.1, return_info=True)
+    assert np.array_equal(result.codes, np.eye(6)[[0, 1, 2, 1, 4, 5]])
+    assert error(result.cost, 0.1) < TIGHT
 
 
 def test_degenerate_problems():
@@ -240,12 +240,12 @@ def test_degenerate_problems():
     X = bases(rng, 3, 5, 2)
     assert np.array_equal(projected.projected_codes(X, X[:1], 0.1), np.ones((3, 1)))
     whole = bases(rng, 3, 2, 2)
-    found = projected.projected_codes(whole, whole, 0.1, return_info=True)
-    assert np.isinf(found.gap).all() and error(found.cost, 0.1) < TIGHT
+    result = projected.projected_codes(whole, whole, 0.1, return_info=True)
+    assert np.isinf(result.gap).all() and error(result.cost, 0.1) < TIGHT
     D = np.eye(6)[:, None, :4].reshape(6, 2, 2).transpose(1, 0, 2)  # e1 e2 and e3 e4
     far = np.eye(6)[None, :, 4:]
-    found = projected.projected_codes(far, D, 0.1, return_info=True)
-    assert error(found.cost, 4.1) < TIGHT and found.violation[0] == 0
+    result = projected.projected_codes(far, D, 0.1, return_info=True)
+    assert error(result.cost, 4.1) < TIGHT and result.violation[0] == 0
     assert projected.projected_codes(X[:0], X, 0.1).shape == (0, 3)
 
 
@@ -253,10 +253,12 @@ def test_subspaces_of_two_dimensions():
     rng = np.random.default_rng(7)
     D = clusters(rng, 5, 8, 3, 1)
     X = D[:2, :, :2]
-    found = projected.projected_codes(X, D, 0.1, return_info=True)
-    assert error(found.cost[0], 1 + 0.1) < 0.01
+    result = projected.projected_codes(X, D, 0.1, return_info=True)
+    assert error(result.cost[0], 1 + 0.1) < 0.01
     assert (
-        error(found.cost, [explicit_cost(x, D, y, 0.1) for x, y in zip(X, found.codes)])
+        error(
+            result.cost, [explicit_cost(x, D, y, 0.1) for x, y in zip(X, result.codes)]
+        )
         < TIGHT
     )
 
@@ -323,9 +325,9 @@ def test_the_gap_never_falls_below_the_least(least_gap, monkeypatch):
     monkeypatch.setattr(projected, "LEAST_GAP", least_gap)
     rng = np.random.default_rng(0)
     X = bases(rng, 20, 6, 2)
-    found = projected.projected_codes(X, bases(rng, 8, 6, 2), 0.0, return_info=True)
-    assert (found.gap >= least_gap).all()
-    assert (found.gap < 2 * least_gap).any()
+    result = projected.projected_codes(X, bases(rng, 8, 6, 2), 0.0, return_info=True)
+    assert (result.gap >= least_gap).all()
+    assert (result.gap < 2 * least_gap).any()
 
 
 def test_positive_codes_that_are_reached_satisfy_the_conditions_without_a_warning():
@@ -334,9 +336,9 @@ def test_positive_codes_that_are_reached_satisfy_the_conditions_without_a_warnin
     X = np.linalg.qr(D[:4] + 0.6 * rng.standard_normal((4, 6, 2)))[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = projected.projected_codes(X, D, 0.01, positive=True, return_info=True)
-    assert (found.codes == 0).any()
-    assert found.violation.max() <= 1.01e-9
+        result = projected.projected_codes(X, D, 0.01, positive=True, return_info=True)
+    assert (result.codes == 0).any()
+    assert result.violation.max() <= 1.01e-9
 
 
 def test_a_code_whose_gap_closed_is_warned_of_once():

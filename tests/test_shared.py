@@ -22,14 +22,15 @@ lengths = st.lists(st.integers(1, 9), max_size=12)
 
 @given(lengths, st.integers(1, 20))
 def test_batches_cover_sets_in_order_and_hold_at_most_so_many_frames(lengths, most):
-    found = shared.batches(lengths, most)
-    assert [i for rows in found for i in range(len(lengths))[rows]] == [
+    slices = shared.batches(lengths, most)
+    assert [i for rows in slices for i in range(len(lengths))[rows]] == [
         *range(len(lengths))
     ]
-    for rows in found:
+    for rows in slices:
         assert sum(lengths[rows]) <= most or rows.stop - rows.start == 1
-    for one, other in zip(found, found[1:]):  # none could have been one with the next
-        assert sum(lengths[one]) + lengths[other.start] > most
+    # none could have been one with the next
+    for batch, following in zip(slices, slices[1:]):
+        assert sum(lengths[batch]) + lengths[following.start] > most
 
 
 def test_names_with_numbers_come_as_readers_sort_them():

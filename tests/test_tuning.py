@@ -160,8 +160,8 @@ def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
     D = core.random_subspaces(30, 12, 2, rng=0)
     Q = core.random_subspaces(30, 12, 2, rng=1)
     y = np.arange(30) % 3
-    found = predict(core.projection_kernel(D), core.projection_kernel(Q, D), y)
-    (_, (_, usual)), first = next(iter(found.items()))
+    predictions = predict(core.projection_kernel(D), core.projection_kernel(Q, D), y)
+    (_, (_, usual)), first = next(iter(predictions.items()))
     assert usual == tuning.RULES_OF_CODES[coding][0]
     assert np.array_equal(core.classify(Q, D, y, **how), first)
     for rule in (None, *tuning.RULES_OF_CODES[coding]):
@@ -253,17 +253,19 @@ def test_predictions_are_those_of_the_functions(family):
     tested = K[30:, :30]
     norm2 = np.full(10, 2.0)
     if family == "nearest":
-        found = tuning.nearest_predictions(computed, tested, y[:30])
-        assert found[()].tolist() == y[:30][tested.argmax(axis=1)].tolist()
+        predictions = tuning.nearest_predictions(computed, tested, y[:30])
+        assert predictions[()].tolist() == y[:30][tested.argmax(axis=1)].tolist()
         return
     if family == "sparse":
-        found = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(
+        predictions = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(
             computed, tested, y[:30]
         )
         name = "lam"
         values = 0.1, 0.3
     else:
-        found = tuning.local_predictions([3, 99], core.RULES)(computed, tested, y[:30])
+        predictions = tuning.local_predictions([3, 99], core.RULES)(
+            computed, tested, y[:30]
+        )
         name = "n_neighbors"
         values = 3, 99
     for value in values:
@@ -278,12 +280,13 @@ def test_predictions_are_those_of_the_functions(family):
                 codes, computed, tested, y[:30], norm2=norm2, rule=rule
             )
             assert (
-                found[(name, value), ("rule", rule)] == classes[scores.argmax(axis=1)]
+                predictions[(name, value), ("rule", rule)]
+                == classes[scores.argmax(axis=1)]
             ).all()
         for rule, h in (("sum", np.sum), ("max", np.max)):
             scores = [h(codes[:, y[:30] == c], axis=1) for c in "abcd"]
             assert (
-                found[(name, value), ("rule", rule)]
+                predictions[(name, value), ("rule", rule)]
                 == np.array(list("abcd"))[np.argmax(scores, axis=0)]
             ).all()
 
@@ -296,9 +299,10 @@ def test_gram_matrices_of_any_real_type_are_taken(predict, kind):
     K = np.kron(np.eye(3), np.ones((2, 2)))
     y = np.array(["ape", "bee", "cat"]).repeat(2)
     usual = predict(K, K, y)
-    found = predict(K.astype(kind), K.astype(kind), y)
+    predictions = predict(K.astype(kind), K.astype(kind), y)
     assert all(
-        (found[parameters] == labels).all() for parameters, labels in usual.items()
+        (predictions[parameters] == labels).all()
+        for parameters, labels in usual.items()
     )
 
 
@@ -343,16 +347,16 @@ def test_labels_are_any_hashables(names, predict):
 )
 def test_the_values_of_a_family_ascend_as_neighbours_do(predict, values):
     K = core.projection_kernel(core.random_subspaces(4, 10, 2, rng=0))
-    found = predict(K, K, np.arange(4))
-    assert [what[0][1] for what in found] == values
+    predictions = predict(K, K, np.arange(4))
+    assert [what[0][1] for what in predictions] == values
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 100), st.integers(1, 12))
 def test_dimensions_rise_from_1_to_the_largest(p_max, most):
-    found = tuning.dimensions(p_max, most)
-    assert found[0] == 1 and sorted(set(found)) == found and len(found) <= most
-    assert found[-1] == (p_max if most > 1 else 1)
+    values = tuning.dimensions(p_max, most)
+    assert values[0] == 1 and sorted(set(values)) == values and len(values) <= most
+    assert values[-1] == (p_max if most > 1 else 1)
 
 
 @rarely
@@ -382,12 +386,12 @@ def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
         [np.cos(angle), np.sin(angle)], axis=2
     )
     sets = list(rings + 0.05 * rng.standard_normal(rings.shape))
-    found = {}
+    matrices = {}
     for name, kernel in (("linear", kernels.linear()), ("gaussian", kernels.rbf(1.0))):
         K = kernels.kernel_gram(
             sets, kernels.kernel_bases(sets, kernel), kernel=kernel, each_p=True
         )
-        found |= {(name, p): K[p - 1] for p in range(1, len(K) + 1)}
+        matrices |= {(name, p): K[p - 1] for p in range(1, len(K) + 1)}
     folds = [
         (
             np.flatnonzero(np.arange(40) // 2 % 4 != f),
@@ -396,7 +400,7 @@ def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
         for f in range(4)
     ]
     choice = tuning.Search(y, folds, tuning.sparse_predictions([0.01, 0.1])).choose(
-        found
+        matrices
     )
     assert choice.gram[0] == "gaussian" and choice.score == 1
 
@@ -468,13 +472,15 @@ def test_what_a_fold_cannot_have_is_left_out_as_if_it_had_not_been_there(fails):
             raise ValueError("set 3 has rank 8")
         return usual(K_dd, K_xd, y)
 
-    found = tuning.Search(LABELS, FOLDS, predict).choose(grams(names))
+    choice = tuning.Search(LABELS, FOLDS, predict).choose(grams(names))
     some = {name: K for name, K in grams(names).items() if name != names[0]}
     without = tuning.Search(LABELS, FOLDS, usual).choose(some)
-    assert found.left_out == {names[0]: "set 3 has rank 8"} and without.left_out == {}
-    assert found[:3] == without[:3] == (names[1], (("lam", 0.1),), without.score)
-    assert found.shares.keys() == without.shares.keys()
-    assert all((found.shares[key] == without.shares[key]).all() for key in found.shares)
+    assert choice.left_out == {names[0]: "set 3 has rank 8"} and without.left_out == {}
+    assert choice[:3] == without[:3] == (names[1], (("lam", 0.1),), without.score)
+    assert choice.shares.keys() == without.shares.keys()
+    assert all(
+        (choice.shares[key] == without.shares[key]).all() for key in choice.shares
+    )
 
 
 def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
@@ -514,10 +520,10 @@ def test_several_functions_are_one_search_and_compute_nothing_twice():
     ]
     predicts = [answers(table) for table in families]
     several = tuning.Search(LABELS, FOLDS, predicts).choose(grams(names))
-    all_of_them = [{**one, **other} for one, other in zip(*families)]
-    one = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
-    assert several[:4] == one[:4]
-    assert all((several.shares[key] == one.shares[key]).all() for key in one.shares)
+    all_of_them = [{**table, **other} for table, other in zip(*families)]
+    joint = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
+    assert several[:4] == joint[:4]
+    assert all((several.shares[key] == joint.shares[key]).all() for key in joint.shares)
 
 
 class Rows:
@@ -551,8 +557,8 @@ def test_any_object_with_parts_is_a_candidate():
     choice = search.choose(choices)
     assert choice.gram == ("raw", "rows", 2) and choice.score == 1
     assert choice.left_out == {("hog", "rows", 3): "no such rank"}
-    (found,) = search.answers(choices[choice.gram], *FOLDS[0]).values()
-    assert (found == LABELS[FOLDS[0][1]]).all()
+    (labels,) = search.answers(choices[choice.gram], *FOLDS[0]).values()
+    assert (labels == LABELS[FOLDS[0][1]]).all()
 
 
 def test_neighbours_are_candidates_whose_names_differ_in_p_alone():

@@ -109,9 +109,9 @@ def test_the_gap_bounds_what_other_affine_codes_save(lam):
     for max_iter in range(1, 8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not converged
-            found = affine(problem, max_iter=max_iter, return_info=True)
-        saved = affine_costs(problem, found.codes) - least
-        assert (saved <= found.gap + LOOSE).all()
+            result = affine(problem, max_iter=max_iter, return_info=True)
+        saved = affine_costs(problem, result.codes) - least
+        assert (saved <= result.gap + LOOSE).all()
         assert max_iter > 1 or saved.max() > 1e-3
 
 
@@ -125,8 +125,8 @@ def test_known_affine_codes():
     for k, y in known.items():
         codes = variants.affine_sparse_codes(K, [k], 0.2, norm2=2.0)
         assert error(codes, [y]) <= TIGHT
-    one = variants.affine_sparse_codes([[2.0]], [[-1.0]], 0.2, norm2=2.0)
-    assert one.tolist() == [[1.0]]
+    single = variants.affine_sparse_codes([[2.0]], [[-1.0]], 0.2, norm2=2.0)
+    assert single.tolist() == [[1.0]]
 
 
 def test_a_query_that_is_an_atom_has_code_one_on_it():
@@ -157,8 +157,8 @@ def test_affine_codes_do_not_depend_on_the_origin():
 def test_unconverged_affine_codes_warn():
     problem = random_problem(np.random.default_rng(3), 5, 40, 8, 2, 1e-3)
     with pytest.warns(UserWarning, match="of 5 affine codes did not converge"):
-        found = affine(problem, max_iter=1, return_info=True)
-    assert found.gap.max() > 1e-3 and found.n_iter.max() == 1
+        result = affine(problem, max_iter=1, return_info=True)
+    assert result.gap.max() > 1e-3 and result.n_iter.max() == 1
 
 
 @pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
@@ -167,9 +167,9 @@ def test_affine_codes_end_in_the_first_round_within_the_tolerance(tol):
     and one of them was not a round before.
     """
     problem = random_problem(np.random.default_rng(4), 12, 40, 8, 2, 0.05)
-    found = affine(problem, tol=tol, return_info=True)
-    assert 1 < found.n_iter.max() and len(set(found.n_iter.tolist())) > 1
-    for i, n_iter in enumerate(found.n_iter):
+    result = affine(problem, tol=tol, return_info=True)
+    assert 1 < result.n_iter.max() and len(set(result.n_iter.tolist())) > 1
+    for i, n_iter in enumerate(result.n_iter):
         alone = problem._replace(K_xd=problem.K_xd[i : i + 1])
         for rounds, is_within in [(n_iter, True), (n_iter - 1, False)]:
             if rounds == 0:
@@ -265,8 +265,8 @@ def test_a_dictionary_learned_for_pursuit_codes_explains_more():
     learned = learn.gdl(X, 8, coding=coding, n_iter=10, rng=0)
     assert (np.count_nonzero(learned.codes, axis=1) <= 3).all()
     assert learned.costs.min() < 0.85 * learned.costs[0]
-    found = coding_problem(X, learned.atoms)
-    assert error(learned.codes, pursuit(found, 3)) <= LOOSE
+    problem = coding_problem(X, learned.atoms)
+    assert error(learned.codes, pursuit(problem, 3)) <= LOOSE
 
 
 # ------------------------------------------------------------------ penalty of locality
@@ -295,9 +295,9 @@ def penalised(problem, sigma, reg):
 @pytest.mark.parametrize("sigma, reg", [(1.0, 1e-2), (0.3, 1e-4), (5.0, 2.0)])
 def test_penalised_codes_solve_the_dense_system(sigma, reg):
     for problem in problems(8, 40):
-        found = penalised(problem, sigma, reg)
-        assert error(found, plain_penalised(problem, sigma, reg)) <= LOOSE
-        assert error(found.sum(axis=1), 1) <= TIGHT
+        codes = penalised(problem, sigma, reg)
+        assert error(codes, plain_penalised(problem, sigma, reg)) <= LOOSE
+        assert error(codes.sum(axis=1), 1) <= TIGHT
 
 
 def test_penalised_codes_between_the_limits_of_the_penalty():
@@ -389,8 +389,8 @@ def test_codes_ignore_the_scale_of_everything(scale):
     )
     assert error(affine(large), affine(problem)) <= LOOSE
     assert error(pursuit(large, 4), pursuit(problem, 4)) <= LOOSE
-    found = penalised(large, 0.5 * np.sqrt(scale), 0.1 * scale)
-    assert error(found, penalised(problem, 0.5, 0.1)) <= LOOSE
+    codes = penalised(large, 0.5 * np.sqrt(scale), 0.1 * scale)
+    assert error(codes, penalised(problem, 0.5, 0.1)) <= LOOSE
     A, x = variants.whitened(large.K_dd, large.K_xd)
     assert error(x @ A / scale, problem.K_xd) <= TIGHT
 

@@ -70,12 +70,12 @@ def test_inner_products_by_tiles_and_pieces_of_ragged_ranks():
     rng = np.random.default_rng(0)
     X = weighted(rng, 90, 1500, 24)
     D = weighted(rng, 150, 1500, 16)
-    for K, one, two in (
+    for K, rows, columns in (
         (gs.projection_kernel(X, D), X, D),
         (gs.projection_kernel(X), X, X),
     ):
         for i, j in [(0, 0), (89, 70), (40, 89), (89, 89), (3, 55)]:
-            expected = np.linalg.norm(one[i].T @ two[j]) ** 2
+            expected = np.linalg.norm(rows[i].T @ columns[j]) ** 2
             assert abs(K[i, j] - expected) < TIGHT
     U = bases(rng, 150, 300, 24)  # in tiles of other columns than rows
     U[::3, :, 5:] = 0
@@ -115,8 +115,8 @@ def test_codes_and_labels_are_those_of_inner_products(problem):
     how = {"norm2": norm2.mean()}
     tol = 1e-3 if X.dtype == np.float32 else 1e-7
     assert error(gs.gsc(X, D, lam), gs.sparse_codes(K, k, lam, **how)) < tol
-    found = gs.gsc(X, D, lam, return_info=True)
-    assert found.gap.max() <= 1e-5 if X.dtype == np.float32 else 1e-8 * norm2.max()
+    result = gs.gsc(X, D, lam, return_info=True)
+    assert result.gap.max() <= 1e-5 if X.dtype == np.float32 else 1e-8 * norm2.max()
     np.testing.assert_array_equal(
         gs.glc(X, D, 1), gs.locality_codes(K, k, n_neighbors=1, **how)
     )
@@ -136,7 +136,7 @@ def test_a_query_that_is_an_atom_has_it_alone():
 
 def test_what_needs_a_subspace_says_so():
     X = weighted(np.random.default_rng(0), 4, 8, 3)
-    said = "X must have orthonormal columns, of subspaces, got a weighted subspace at "
+    text = "X must have orthonormal columns, of subspaces, got a weighted subspace at "
     for call in (
         lambda: gs.principal_angles(X, X),
         lambda: gs.chordal_distance(X),
@@ -149,7 +149,7 @@ def test_what_needs_a_subspace_says_so():
         ),
         lambda: estimators.NearestSubspace().fit(X, [0, 1, 0, 1]),
     ):
-        with pytest.raises(ValueError, match=said + "index 0"):
+        with pytest.raises(ValueError, match=text + "index 0"):
             call()
     with pytest.raises(ValueError, match="D must have orthonormal columns, of subsp"):
         gs.reconstruct(np.ones((1, 4)), X)
@@ -158,9 +158,11 @@ def test_what_needs_a_subspace_says_so():
 def test_bases_and_weighted_subspaces_are_not_mixed_in_an_array():
     rng = np.random.default_rng(0)
     X = np.concatenate([bases(rng, 2, 8, 3), weighted(rng, 2, 8, 3)])
-    told = "X must hold bases alone or weighted subspaces alone, .* got one at index "
-    for mixed, one, other in ((X, 2, 0), (X[::-1], 0, 2)):
-        with pytest.raises(ValueError, match=f"{told}{one} and none at index {other}"):
+    text = "X must hold bases alone or weighted subspaces alone, .* got one at index "
+    for mixed, index, other in ((X, 2, 0), (X[::-1], 0, 2)):
+        with pytest.raises(
+            ValueError, match=f"{text}{index} and none at index {other}"
+        ):
             gs.projection_kernel(mixed)
     for wrong in (2 * X[:1], X[2:3] * 1.001, X[:1] + 0.01):
         with pytest.raises(ValueError, match="X must have orthonormal columns: .*diff"):
@@ -346,10 +348,10 @@ def test_an_atom_is_the_best_subspace_for_its_samples(seed):
     X = weighted(rng, 6, 7, 4)
     D = bases(rng, 1, 7, 2)
     codes = rng.standard_normal((6, 1))
-    found = learn.update_atoms(X, D, codes)
+    atoms = learn.update_atoms(X, D, codes)
     S = np.einsum("i,ide->de", codes[:, 0], hat(X))
     assert abs(
-        np.trace(found[0].T @ S @ found[0]) - np.linalg.eigvalsh(S)[-2:].sum()
+        np.trace(atoms[0].T @ S @ atoms[0]) - np.linalg.eigvalsh(S)[-2:].sum()
     ) < (1e-9)
 
 
@@ -391,16 +393,16 @@ def test_a_weighted_atom_is_the_closest_of_unit_norm(seed, d):
     codes = rng.standard_normal((6, 2))
     codes[:3, 1] = 0
     weights = rng.random(6) + 0.1
-    found = learn.update_atoms(X, D, codes, sample_weight=weights)
+    atoms = learn.update_atoms(X, D, codes, sample_weight=weights)
     of_atoms = hat(D)
     for r in range(2):
         rest = hat(X) - np.einsum("i,de->ide", codes[:, 1 - r], of_atoms[1 - r])
         S = np.einsum("i,ide->de", weights * codes[:, r], rest)
         values = np.linalg.eigvalsh(S)[::-1]
         best = np.linalg.norm(np.maximum(values[:3], 0)) or values[0]
-        assert abs(np.vdot(S, hat(found[r])) - best) < 1e-8 * np.abs(values).max()
-        assert error(squares(found[r][None]), 1) < TIGHT
-        of_atoms[r] = hat(found[r])
+        assert abs(np.vdot(S, hat(atoms[r])) - best) < 1e-8 * np.abs(values).max()
+        assert error(squares(atoms[r][None]), 1) < TIGHT
+        of_atoms[r] = hat(atoms[r])
         if values[0] > 1e-3:
             assert error(of_atoms[r], closest_of_unit_norm(S, 3)) < 1e-5
 
@@ -488,8 +490,8 @@ def test_a_stream_takes_batches_of_unlike_ranks(tmp_path):
         learner.update()
     np.testing.assert_array_equal(cut.atoms, again.atoms)
     cut.collect(batches[0])
-    told = "X must hold weighted subspaces as the batches before, got bases"
-    with pytest.raises(ValueError, match=told):
+    text = "X must hold weighted subspaces as the batches before, got bases"
+    with pytest.raises(ValueError, match=text):
         cut.collect(bases(np.random.default_rng(0), 5, 12, cut.atoms.shape[2]))
 
 
@@ -551,12 +553,12 @@ def test_no_two_equal_samples_replace_idle_atoms():
 
 def test_a_stream_takes_batches_of_another_float_type():
     X = samples(np.random.default_rng(0), 40)
-    found = []
+    learners = []
     for second in (X[20:].astype(np.float32), X[20:]):
         learner = streams.OnlineGDL(4, 0.1, lam_scale="max", rng=0)
-        found.append(learner.partial_fit(X[:20]).collect(second))
-    assert found[0].atoms.dtype == np.float64
-    assert abs(found[0].loss - found[1].loss) < 1e-5 * found[1].loss
+        learners.append(learner.partial_fit(X[:20]).collect(second))
+    assert learners[0].atoms.dtype == np.float64
+    assert abs(learners[0].loss - learners[1].loss) < 1e-5 * learners[1].loss
 
 
 @pytest.mark.parametrize("d", [2, 3, 6, 10, 40])

@@ -153,7 +153,7 @@ def test_the_five_commands_answer_from_an_empty_folder(installed, tmp_path):
 def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
     python, _ = installed
     code = "import sys, importlib.util as util; print(*filter(util.find_spec, sys.argv[1:]))"
-    found = run_python(
+    lines = run_python(
         code,
         CORE,
         APPLICATION,
@@ -161,7 +161,7 @@ def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
         cwd=tmp_path,
         python=python,
     )
-    assert found == [f"{CORE} {APPLICATION}"]
+    assert lines == [f"{CORE} {APPLICATION}"]
 
 
 USER = """
