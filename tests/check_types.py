@@ -29,10 +29,12 @@ def main():
     options = ["--package", CORE, "--config-file", ROOT / "pyproject.toml"]
     command = [sys.executable, "-m", "mypy", *options]
     done = subprocess.run(command, cwd=package.parent, capture_output=True, text=True)
-    said = re.sub(
+    report = re.sub(
         rf"^{CORE}[/\\]__init__\.py", f"{CORE}.py", done.stdout, flags=re.MULTILINE
     )
-    print(re.sub(rf"^{CORE}[/\\]", "", said, flags=re.MULTILINE) + done.stderr, end="")
+    print(
+        re.sub(rf"^{CORE}[/\\]", "", report, flags=re.MULTILINE) + done.stderr, end=""
+    )
     return done.returncode
 
 

@@ -64,7 +64,7 @@ class Interrupter:
         tracing = sys.gettrace()
         profiling = sys.getprofile()
         # of a Ctrl-C in a generator that ends, which Python forgets
-        told = sys.unraisablehook
+        hook = sys.unraisablehook
         sys.unraisablehook = lambda what: None
         before = signal.signal(signal.SIGINT, self.handle)
         raised = None
@@ -82,7 +82,7 @@ class Interrupter:
             # would be told while Python parses, which 3.11 cannot bear
             forget_frames(raised)
             gc.collect(1)
-            sys.unraisablehook = told
+            sys.unraisablehook = hook
         assert left == self.handle, f"the handler of SIGINT became {left}"
         return raised
 
@@ -296,15 +296,15 @@ def subject_of_fit(options, X):
     ends = [go_on(stopped(n)) for n in range(len(X) + 2)]
 
     def check(learner, error):
-        done = json.loads(str(learner.state()["counts"]))["place"]["n_done"]
+        n_done = json.loads(str(learner.state()["counts"]))["place"]["n_done"]
         same = [
-            n for n in (done, len(X) + 1) if alike(state_of(learner), whole[n], order)
+            n for n in (n_done, len(X) + 1) if alike(state_of(learner), whole[n], order)
         ]
-        assert same, f"a stream was left between batches {done} and {done + 1}"
+        assert same, f"a stream was left between batches {n_done} and {n_done + 1}"
         assert error or same[-1] == len(X) + 1, "a fit ended too early"
-        said = str(error or "")
-        assert not said or f"from {done} batches" in said, (
-            f"{done} batches are done: {said}"
+        message = str(error or "")
+        assert not message or f"from {n_done} batches" in message, (
+            f"{n_done} batches are done: {message}"
         )
         assert alike(go_on(learner), ends[same[-1]], order), (
             "a stream ends with other bits"
@@ -370,9 +370,9 @@ def subject_of_file():
     path = "saved_by_interrupts.npz"
 
     def check(nothing, error):
-        found = files.load(path).atoms
+        loaded = files.load(path).atoms
         allowed = [new] if error is None else [old, new]
-        assert any(np.array_equal(found, atoms) for atoms in allowed), (
+        assert any(np.array_equal(loaded, atoms) for atoms in allowed), (
             "a file is another"
         )
 

@@ -105,15 +105,15 @@ def expressions(node):
 
 def sites(text):
     """All changes of a module's functions, as (node, what takes its place)."""
-    found = []
+    changes = []
     for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef):
-            found += conditions(function)
+            changes += conditions(function)
             start = ast.get_docstring(function) is not None
             for statement in function.body[start:]:
                 for node in [statement, *expressions(statement)]:
-                    found += [(node, other) for other in changes_of(node)]
-    unique = {(at.lineno, at.col_offset, ast.dump(to)): (at, to) for at, to in found}
+                    changes += [(node, other) for other in changes_of(node)]
+    unique = {(at.lineno, at.col_offset, ast.dump(to)): (at, to) for at, to in changes}
     return [*unique.values()]
 
 

@@ -220,7 +220,7 @@ def convex_distance(A, B, bound=1.0, ftol=1e-17):
     start = np.repeat(np.divide(1, counts), counts)
     lengths = []
     for _ in range(4):
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             lambda z: z @ G @ z / 2,
             start,
             jac=lambda z: G @ z,
@@ -233,7 +233,7 @@ def convex_distance(A, B, bound=1.0, ftol=1e-17):
                 "jac": lambda z: sides,
             },
         )
-        z = np.clip(found.x, 0, bound)
+        z = np.clip(solution.x, 0, bound)
         start = z / (sides.T @ (sides @ z))
         lengths.append(np.linalg.norm(Z.T @ start))
         gradient = G @ start

@@ -74,10 +74,10 @@ def ran(asked, words, **options):
     of_the_paper = ["--baselines"] if "ucsd_traffic" in words[4] else []
     assert more in (of_the_paper, ["--baselines"]) or "plain" in more
     if "of_bases.npz" not in words[4]:
-        found = {"gSC": {"mean": 93.75}, "DCC": {"mean": None}}
+        methods = {"gSC": {"mean": 93.75}, "DCC": {"mean": None}}
         kept = Path(words[words.index("--out") + 1], "results.json")
         kept.parent.mkdir()
-        kept.write_text(json.dumps({"methods": found}))
+        kept.write_text(json.dumps({"methods": methods}))
     return SimpleNamespace(stderr="reading\nno such data\n")
 
 

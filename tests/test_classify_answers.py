@@ -85,10 +85,10 @@ def test_the_best_row_that_codes_answers_and_another_only_if_it_is_named(capsys)
     capsys.readouterr()
     named = fit(sets, labels, settings=Settings(methods=["mean"], **usual))
     assert named.method.startswith("mean") and not named.codes
-    found = predict(named, sets[:3])
-    assert found.labels.tolist() == labels[:3].tolist()
-    assert found.p_values is found.p_any is found.because is found.reasons is None
-    assert possible_classes(found, 0.9)[0] == [[]] * 3
+    result = predict(named, sets[:3])
+    assert result.labels.tolist() == labels[:3].tolist()
+    assert result.p_values is result.p_any is result.because is result.reasons is None
+    assert possible_classes(result, 0.9)[0] == [[]] * 3
 
 
 def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(capsys):
@@ -101,12 +101,12 @@ def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(cap
     usual = {"p": [2], "lam": [0.1], "neighbors": [3], "C": [1.0], "kernels": False}
     how = {"recipe": Recipe(2), "settings": Settings(**usual)}
     model = fit(sets, NAMES[label], **how, verbose=True)
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert model.codes
     pattern = (
         r"is right more often than .* by more than chance explains, ([\d.]+) % and "
     )
-    first, second = re.search(pattern + r"([\d.]+) %, but gives no", said).groups()
+    first, second = re.search(pattern + r"([\d.]+) %, but gives no", printed).groups()
     assert float(first) > float(second) == round(100 * model.score, 1)
 
 
@@ -115,16 +115,16 @@ def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(cap
 
 def shares_of(codes, K_dd, K_xd, index, rule):
     """{(query, atom): share} of the atoms in the codes, by the definition."""
-    found = {}
+    shares = {}
     for i, y in enumerate(codes):
         for j in np.flatnonzero(y):
             mine = [m for m in range(len(y)) if index[m] == index[j]]
             if rule == "residual":
                 inner = sum(K_dd[j, m] * y[m] for m in mine)
-                found[i, j] = y[j] * (2 * K_xd[i, j] - inner)
+                shares[i, j] = y[j] * (2 * K_xd[i, j] - inner)
             elif rule == "sum" or y[j] == max(y[m] for m in mine):
-                found[i, j] = y[j]
-    return found
+                shares[i, j] = y[j]
+    return shares
 
 
 @pytest.mark.parametrize("rule", ["residual", "sum", "max"])
@@ -140,9 +140,9 @@ def test_reasons_are_the_largest_positive_shares_of_the_class(coding, rule):
     by_hand = shares_of(model.transform(X[18:]), K_dd, K_xd, index, rule)
     numbers = set()
     for c in range(3):
-        found = reasons_for(model.explain(X[18:]), index, np.full(12, c))
-        assert len(found) == 12
-        for i, reasons in enumerate(found):
+        rows = reasons_for(model.explain(X[18:]), index, np.full(12, c))
+        assert len(rows) == 12
+        for i, reasons in enumerate(rows):
             mine = {
                 j: share
                 for (query, j), share in by_hand.items()
@@ -165,8 +165,8 @@ def test_no_share_of_nothing_and_none_against_is_a_reason():
         np.array([[2, 0, 1], [1, -1, -1], [0, 1, 2]]),
         np.array([[0.5, 0.0, -0.2], [0.3, 0.0, 0.0], [1e-300, 1e-301, -1e-300]]),
     )
-    found = reasons_for(shares, np.zeros(3, int), [0, 0, 0])
-    assert found == [[(2, 0.5)], [(1, 0.3)], [(0, 1e-300), (1, 1e-301)]]
+    reasons = reasons_for(shares, np.zeros(3, int), [0, 0, 0])
+    assert reasons == [[(2, 0.5)], [(1, 0.3)], [(0, 1e-300), (1, 1e-301)]]
     assert reasons_for(shares, np.ones(3, int), [0, 0, 0]) == [[], [], []]
     # index -1 is not the last set
     filled = core.Shares(np.array([[-1, -1]]), np.array([[0.7, 0.6]]))
@@ -194,7 +194,7 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
     kernels = [candidate.kernel for candidate in model.reader.inner.candidates]
     assert any(kernels) == (name[0] == "k")
     new = [sets_for(name)[i] for i in NEW]
-    found = predict(model, new)
+    result = predict(model, new)
     K_dd = model.estimator.gram_
     clips = clips_of("set", new, [None] * len(new), None)
     K_xd = model.queries(build_new(model, clips))
@@ -206,10 +206,10 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
     rule = model.estimator.rule or ("residual" if "gSC" in name else "sum")
     by_hand = shares_of(codes, K_dd, K_xd, PLACE[LABELLED], rule)
     n_others = 0
-    for i, (own, other) in enumerate(found.reasons):
+    for i, (own, other) in enumerate(result.reasons):
         for label, reasons, words in (
-            (found.labels[i], own, found.because[i]),
-            (found.runner_up[i], other, found.instead[i]),
+            (result.labels[i], own, result.because[i]),
+            (result.runner_up[i], other, result.instead[i]),
         ):
             mine = sorted(
                 (
@@ -224,18 +224,18 @@ def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
             assert words == "; ".join(
                 f"set {j} ({label}) {share:.2g}" for j, share in reasons
             )
-        assert found.labels[i] != found.runner_up[i] and own
+        assert result.labels[i] != result.runner_up[i] and own
         n_others += len(other)
-    assert n_others > 6 and len(set(found.labels)) == 3
+    assert n_others > 6 and len(set(result.labels)) == 3
 
 
-def per_query(found):
+def per_query(result):
     """What is told of each query, and the numbers."""
-    words = [found.labels, found.runner_up, found.because, found.instead]
-    numbers = [found.scores]
-    if found.p_values is not None:
-        numbers += [found.p_values, found.p_any[:, None]]
-    sets = [[[j for j, _ in pairs] for pairs in both] for both in found.reasons]
+    words = [result.labels, result.runner_up, result.because, result.instead]
+    numbers = [result.scores]
+    if result.p_values is not None:
+        numbers += [result.p_values, result.p_any[:, None]]
+    sets = [[[j for j, _ in pairs] for pairs in both] for both in result.reasons]
     return [*zip(*words, sets)], np.concatenate(numbers, axis=1)
 
 
@@ -256,14 +256,14 @@ def test_queries_in_another_order_or_alone_have_the_same_reasons(name):
 @pytest.mark.parametrize("name", ["gSC", "gLC"])
 def test_labelled_sets_in_another_order_give_the_same_reasons_by_other_numbers(name):
     new = [sets_for(name)[i] for i in NEW]
-    found = predict(fitted(name), new)
+    result = predict(fitted(name), new)
     order = np.random.default_rng(0).permutation(15)
     again = predict(fitted(name, some=order), new)
-    assert again.labels.tolist() == found.labels.tolist()
-    for first, second in zip(found.reasons, again.reasons):
-        for one, other in zip(first, second):
-            there = [(order[j], pytest.approx(share)) for j, share in other]
-            assert one == there
+    assert again.labels.tolist() == result.labels.tolist()
+    for first, second in zip(result.reasons, again.reasons):
+        for pairs, other in zip(first, second):
+            expected = [(order[j], pytest.approx(share)) for j, share in other]
+            assert pairs == expected
 
 
 def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
@@ -272,11 +272,13 @@ def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
     apart = np.hstack([np.zeros_like(SETS[0]), SETS[0]])
     model = fitted("gSC", sets=sets)
     with pytest.warns(UserWarning, match="zero"):
-        found = predict(model, [sets[20], apart, sets[21]])
-    assert found.reasons[1] == ([], []) and found.because[1] == found.instead[1] == ""
+        result = predict(model, [sets[20], apart, sets[21]])
+    assert (
+        result.reasons[1] == ([], []) and result.because[1] == result.instead[1] == ""
+    )
     words, _ = per_query(predict(model, [sets[20], sets[21]]))
-    assert [one for k, one in enumerate(per_query(found)[0]) if k != 1] == words
-    assert found.p_any[1] == 1 / 16 and possible_classes(found, 0.9)[1][1]
+    assert [row for k, row in enumerate(per_query(result)[0]) if k != 1] == words
+    assert result.p_any[1] == 1 / 16 and possible_classes(result, 0.9)[1][1]
 
 
 @pytest.mark.parametrize("name", ["kgSC", "kgLC"])
@@ -287,10 +289,10 @@ def test_a_set_without_an_answer_leaves_the_reasons_of_the_others(name):
     assert any(candidate.kernel for candidate in model.reader.inner.candidates)
     new = [RINGS[i] for i in NEW]
     words, numbers = per_query(predict(model, new))
-    found = predict(model, [*new[:5], RINGS[0][:1], *new[5:]])
-    assert found.names == [f"set {i}" for i in range(13) if i != 5]
-    assert [*found.failed] == ["set 5"]
-    again, of_again = per_query(found)
+    result = predict(model, [*new[:5], RINGS[0][:1], *new[5:]])
+    assert result.names == [f"set {i}" for i in range(13) if i != 5]
+    assert [*result.failed] == ["set 5"]
+    again, of_again = per_query(result)
     assert again == words
     np.testing.assert_allclose(of_again, numbers, rtol=1e-9, atol=1e-12)
 
@@ -354,18 +356,18 @@ def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
     for n in [5, 10, 20, 30, 40, 70, 100, 110, 200, 300, 1000]:
         k = np.arange(1, n + 1)
         p = k / n
-        out = np.array([Fraction(int(one), n) <= level for one in k])
-        hit |= {n for one in k if Fraction(int(one), n) == level}
-        found = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
-        assert possible_classes(found, float(coverage))[0] == [
-            ["bee"] if one else ["ape", "bee", "cat"] for one in out
+        out = np.array([Fraction(int(count), n) <= level for count in k])
+        hit |= {n for count in k if Fraction(int(count), n) == level}
+        result = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
+        assert possible_classes(result, float(coverage))[0] == [
+            ["bee"] if is_out else ["ape", "bee", "cat"] for is_out in out
         ]
-        found = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
-        assert possible_classes(found, float(coverage))[0] == [
-            [] if one else [2, 10] for one in out
+        result = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
+        assert possible_classes(result, float(coverage))[0] == [
+            [] if is_out else [2, 10] for is_out in out
         ]
-        found = answers(np.ones((n, 2)), p, [2, 10])
-        possible, unlike = possible_classes(found, float(coverage))
+        result = answers(np.ones((n, 2)), p, [2, 10])
+        possible, unlike = possible_classes(result, float(coverage))
         assert possible == [[2, 10]] * n and unlike.tolist() == out.tolist()
     assert hit and (
         coverage != "0.9" or hit >= {10, 20, 30, 40, 70, 100, 110, 200, 300}
@@ -375,14 +377,14 @@ def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
 def test_which_classes_are_possible_does_not_depend_on_being_unlike_all():
     """Else the right one would be possible for fewer than is promised."""
     p_values = [[0.1, 0.1, 0.05], [0.1, 0.1, 0.05], [1, 1, 1], [0.2, 0.05, 0.11]]
-    found = answers(p_values, [0.11, 0.1, 0.1, 0.5])
-    possible, unlike = possible_classes(found, 0.9)
+    result = answers(p_values, [0.11, 0.1, 0.1, 0.5])
+    possible, unlike = possible_classes(result, 0.9)
     assert possible == [[], [], [*NAMES], ["ape", "cat"]]
     assert unlike.tolist() == [False, True, True, False]
-    records = found.records(0.9)
+    records = result.records(0.9)
     assert [record["possible"] for record in records] == possible
     assert [record["answer"] is None for record in records] == unlike.tolist()
-    without = found._replace(p_values=None, p_any=None)
+    without = result._replace(p_values=None, p_any=None)
     possible, unlike = possible_classes(without, 0.9)
     assert possible == [[]] * 4 and not unlike.any()
 
@@ -403,11 +405,11 @@ def test_classes_of_one_set_neither_count_as_wrong_nor_widen_the_possible():
     assert not np.isnan(model.left_out[:, :27]).any()
     new = noisy(np.arange(60) % 3, seed=7)
     new = [rows + 0.5 * rng.standard_normal((6, 12)) for rows in new]
-    found = predict(model, new)
-    possible, _ = possible_classes(found, 0.9)
+    result = predict(model, new)
+    possible, _ = possible_classes(result, 0.9)
     alike, _ = possible_classes(predict(few, new), 0.9)
     assert np.mean([*map(len, possible)]) < 1 + np.mean([*map(len, alike)])
-    counts = found.p_values * 28  # of 27 that are judged, and the new one
+    counts = result.p_values * 28  # of 27 that are judged, and the new one
     assert np.allclose(counts, counts.round())
 
 
@@ -420,8 +422,8 @@ def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, cover
         p = calibration.p_values(
             own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]]
         )
-        found = answers(p.classes, p.known, ["ape", "bee"])
-        possible, unlike = possible_classes(found, coverage)
+        result = answers(p.classes, p.known, ["ape", "bee"])
+        possible, unlike = possible_classes(result, coverage)
         ruled_out.append((possible, unlike.tolist()))
     assert ruled_out == [
         ([["ape"], ["bee"], [], []], [False, False, False, True]),
@@ -475,16 +477,18 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
     first = rows_of("0.8", *data, *learn)
     model = load(kept)
     names = sorted(new)
-    found = predict(model, [new[name] for name in names])
-    seen = {}
+    result = predict(model, [new[name] for name in names])
+    by_coverage = {}
     for coverage in (None, "0.5", "0.75", "0.8", "0.875", "0.9", "0.99"):
         capsys.readouterr()
         rows = rows_of(coverage, "--model", str(kept))
         printed = capsys.readouterr().out
         level = 1 - Fraction(coverage or "0.9")
         expected = []
-        for p, p_any in zip(found.p_values, found.p_any):
-            possible = [c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level]
+        for p, p_any in zip(result.p_values, result.p_any):
+            possible = [
+                c for c, p_value in zip(NAMES, p) if round(p_value * 16) > 16 * level
+            ]
             is_unlike = round(p_any * 16) <= 16 * level
             expected.append((is_unlike, "; ".join(possible)))
         page = (tmp_path / "out" / "report.html").read_text()
@@ -499,7 +503,7 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
         assert first_line == right and len(lines) == len(rows) == 13
         cells = page_cells(page, names)
         for row, (is_unlike, words), name, line, label, because in zip(
-            rows, expected, names, lines, found.labels, found.because
+            rows, expected, names, lines, result.labels, result.because
         ):
             answer = "" if is_unlike else label
             assert [row["clip"], row["answer"]] == [name, answer]
@@ -519,15 +523,18 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
                 *filter(None, shown),
                 because.split("; ")[0].rpartition(" ")[0],
             ]
-        seen[coverage or "default"] = expected
+        by_coverage[coverage or "default"] = expected
     assert (
-        seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4
+        by_coverage["default"] == by_coverage["0.9"]
+        and len({str(table) for table in by_coverage.values()}) >= 4
     )
-    assert [row["possible"] for row in first] == [words for _, words in seen["0.8"]]
-    for row, reasons in zip(first, found.reasons):
+    assert [row["possible"] for row in first] == [
+        words for _, words in by_coverage["0.8"]
+    ]
+    for row, reasons in zip(first, result.reasons):
         near = [words.rpartition(" ")[0] for words in row["because"].split("; ")]
         assert near == [model.names[j] for j, _ in reasons[0]]
-        assert all(one.startswith(f"{row['nearest class']}/") for one in near)
+        assert all(reason.startswith(f"{row['nearest class']}/") for reason in near)
 
 
 def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
@@ -535,10 +542,10 @@ def test_add_says_how_many_of_its_sets_are_right_now(tmp_path, capsys):
     sets = noisy(place, noise=2.0)
     labels = NAMES[place]
     labels[24:27] = labels[25:28]  # wrong ones
-    for i, (one, label) in enumerate(zip(sets, labels)):
+    for i, (rows, label) in enumerate(zip(sets, labels)):
         for part in ["data"] * (i < 18) + ["more"] * (i >= 18):
             (tmp_path / part / label).mkdir(parents=True, exist_ok=True)
-            np.save(tmp_path / part / label / f"{i}.npy", one)
+            np.save(tmp_path / part / label / f"{i}.npy", rows)
     data = ["--data", str(tmp_path / "data"), "--save", str(tmp_path / "m.npz")]
     fixed = ["--methods", "gsc", "--recipe", "plain", "--p", "2", "--no-kernels"]
     out = ["--out", str(tmp_path / "out")]

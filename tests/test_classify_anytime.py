@@ -47,7 +47,7 @@ def clips_of(side=16, n=16, noise=40):
         pattern = bright if c == "right" else bright[::-1]
         size = rng.integers(9, 12), side, side
         sets.append(np.clip(90 + pattern + noise * rng.standard_normal(size), 0, 255))
-    return [one.astype(np.uint8) for one in sets], label
+    return [clip.astype(np.uint8) for clip in sets], label
 
 
 def file_of(folder, n_splits, **how):
@@ -55,11 +55,11 @@ def file_of(folder, n_splits, **how):
     sets, label = clips_of(**how)
     rng = np.random.default_rng(1)
     arrays = {"frames": np.concatenate(sets), "label": label}
-    arrays["offset"] = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    arrays["offset"] = np.concatenate([[0], np.cumsum([len(clip) for clip in sets])])
     for k in range(n_splits):
         halves = [rng.permutation(np.flatnonzero(label == c)) for c in np.unique(label)]
-        arrays[f"train{k}"] = np.concatenate([one[::2] for one in halves])
-        arrays[f"test{k}"] = np.concatenate([one[1::2] for one in halves])
+        arrays[f"train{k}"] = np.concatenate([half[::2] for half in halves])
+        arrays[f"test{k}"] = np.concatenate([half[1::2] for half in halves])
     path = folder / "clips.npz"
     np.savez(path, **arrays)
     return str(path)
@@ -69,8 +69,8 @@ def kept_in(folder):
     """results.json without what differs from run to run, predictions.csv."""
     kept = json.loads((folder / "results.json").read_text())
     methods = kept["methods"]
-    for one in methods.values():
-        del one["seconds"]
+    for row in methods.values():
+        del row["seconds"]
     table = (folder / "predictions.csv").read_text()
     return methods, kept["comparison"], table
 
@@ -78,20 +78,20 @@ def kept_in(folder):
 def test_processes_give_what_one_gives(tmp_path, capsys):
     """The same numbers and lines; one line may tell of several splits that are done."""
     path = file_of(tmp_path, 3)
-    found = []
-    said = []
+    kept = []
+    progress = []
     for jobs in "12":
         out = tmp_path / jobs
         asked = ["--jobs", jobs, "--verbose", *ASKED]
         main(["compare", path, "--out", str(out), *asked])
         printed = capsys.readouterr()
         lines = [line.partition("; about")[0] for line in printed.err.splitlines()]
-        said.append([line for line in lines if line.startswith("split")])
-        found.append(kept_in(out))
-    assert found[0] == found[1] and said[0][-1] == said[1][-1]
-    rows = [[line for line in lines if "best so far" not in line] for lines in said]
+        progress.append([line for line in lines if line.startswith("split")])
+        kept.append(kept_in(out))
+    assert kept[0] == kept[1] and progress[0][-1] == progress[1][-1]
+    rows = [[line for line in lines if "best so far" not in line] for lines in progress]
     assert sorted(rows[0]) == sorted(rows[1]) and len(rows[0]) == 36
-    assert "kgSC" in "".join(said[0][9:12]) and len(said[0]) == 36 + 3
+    assert "kgSC" in "".join(progress[0][9:12]) and len(progress[0]) == 36 + 3
 
 
 # several splits may be done at once, which one line says
@@ -127,15 +127,15 @@ def test_ctrl_c_leaves_the_splits_that_are_done(tmp_path):
     printed, more = process.communicate(timeout=200)  # until all have closed the pipes
     assert process.returncode == 0, before + more
     assert "Traceback" not in more
-    (done,) = re.findall(r"after (\d+) of 24 splits", printed)
+    (n_done,) = re.findall(r"after (\d+) of 24 splits", printed)
     methods, comparison, table = kept_in(out)
-    assert {len(found["accuracy"]) for found in methods.values()} == {int(done)}
+    assert {len(row["accuracy"]) for row in methods.values()} == {int(n_done)}
     splits = {line.split(",")[1] for line in table.splitlines()[1:]}
     answered = [line for line in table.splitlines()[1:] if not line.endswith(",")]
-    assert len(splits) >= int(done) and len(answered) == 8 * int(done)
+    assert len(splits) >= int(n_done) and len(answered) == 8 * int(n_done)
     assert all((out / name).stat().st_size for name in FILES)
-    assert f"after {done} of 24 splits" in (out / "report.html").read_text()
-    assert json.loads((out / "results.json").read_text())["splits_done"] == int(done)
+    assert f"after {n_done} of 24 splits" in (out / "report.html").read_text()
+    assert json.loads((out / "results.json").read_text())["splits_done"] == int(n_done)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="it looks for processes in /proc")
@@ -226,12 +226,12 @@ def test_shortened_rows_have_the_same_inner_products(dtype):
     sets = [100 + rng.standard_normal((n, 300)).astype(dtype) for n in (7, 1, 12)]
     sets[2][3] = sets[2][5]
     short = shortened(sets)
-    assert [one.shape for one in short] == [(7, 20), (1, 20), (12, 20)]
-    assert {one.dtype for one in short} == {np.dtype(dtype)}
+    assert [rows.shape for rows in short] == [(7, 20), (1, 20), (12, 20)]
+    assert {rows.dtype for rows in short} == {np.dtype(dtype)}
     whole = np.concatenate(sets).astype(float)
-    found = np.concatenate(short).astype(float)
-    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=2e-6)
-    assert len(shortened([one[:, :79] for one in sets])[0][0]) == 79  # nothing to win
+    reduced = np.concatenate(short).astype(float)
+    np.testing.assert_allclose(reduced @ reduced.T, whole @ whole.T, rtol=2e-6)
+    assert len(shortened([rows[:, :79] for rows in sets])[0][0]) == 79  # nothing to win
 
 
 def test_splits_of_a_file_hold_where_a_set_is_left_out(tmp_path):
@@ -241,8 +241,8 @@ def test_splits_of_a_file_hold_where_a_set_is_left_out(tmp_path):
     even = np.arange(0, 16, 2)
     np.savez(
         tmp_path / "c.npz",
-        frames=np.concatenate([one.astype(float) for one in sets]),
-        offset=np.concatenate([[0], np.cumsum([len(one) for one in sets])]),
+        frames=np.concatenate([rows.astype(float) for rows in sets]),
+        offset=np.concatenate([[0], np.cumsum([len(rows) for rows in sets])]),
         label=label,
         train0=even,
         test0=even + 1,

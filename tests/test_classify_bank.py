@@ -45,9 +45,9 @@ def bank_of(n_frames=24, noise=1.0, label=LABEL, **asked):
         rows = exact + noise * rng.standard_normal((n_frames, 5))
         clips.append(Clip(f"{i}", label[i], None, [rows]))
     base = build_all(clips, base_of(PLAIN))
-    found = recipes_of(PLAIN, (5,), [n_frames])
-    assert len(found) == 6
-    return Bank(base, found, Settings(**asked))
+    candidates = recipes_of(PLAIN, (5,), [n_frames])
+    assert len(candidates) == 6
+    return Bank(base, candidates, Settings(**asked))
 
 
 def ranking_of(bank, label=LABEL):
@@ -593,6 +593,6 @@ def test_a_fold_is_whitened_by_the_labels_of_its_sets_to_learn_from():
     fit, validate = np.split(RNG.permutation(36), [25])
     whitening = discriminative.Whitening(K[np.ix_(fit, fit)], label[fit], 0.1)
     K_xd = whitening.transform(K[np.ix_(validate, fit)], K.diagonal()[validate])
-    found = Whitened(K, label, 0.1, {}).parts(fit, validate)
-    for A, B in zip(found, (whitening.K_dd, K_xd)):
+    parts = Whitened(K, label, 0.1, {}).parts(fit, validate)
+    for A, B in zip(parts, (whitening.K_dd, K_xd)):
         np.testing.assert_allclose(A, B, atol=1e-9)

@@ -23,10 +23,10 @@ def collection_of(label, group=None, clip=None):
     return Collection(None, None, names, np.array(label), group, (), clip)
 
 
-def rows_of(right, pairs, label, told=None):
+def rows_of(right, pairs, label, measure=None):
     """{row: its splits} in which row r is right for set i in split k if right[r][k, i].
 
-    told(truth, predicted): what else is told of a split.
+    measure(truth, predicted): what else is told of a split.
     """
     results = {}
     for name, table in right.items():
@@ -36,7 +36,7 @@ def rows_of(right, pairs, label, told=None):
         ):
             predicted = np.where(answers[test], label[test], -1)
             split = {"predicted": predicted, "failed": None, "seconds": 0.0}
-            split |= told(label[test], predicted) if told else {}
+            split |= measure(label[test], predicted) if measure else {}
             results[name].append(split)
     return results
 
@@ -115,9 +115,9 @@ def test_the_row_in_front_codes_where_one_that_codes_is_as_good():
 
 def test_sets_of_a_unit_are_summed_and_those_that_a_row_was_not_asked_left_out():
     shares = {"a": np.array([1, 0, 1, np.nan]), "b": np.array([1, 1, 0, 0.5])}
-    found = unit_shares(shares, np.array([0, 1, 1, 2]))
-    assert found["a"] == pytest.approx([1 / 3, 1 / 3, 0])
-    assert found["b"] == pytest.approx([1 / 3, 1 / 3, 0])
+    sums = unit_shares(shares, np.array([0, 1, 1, 2]))
+    assert sums["a"] == pytest.approx([1 / 3, 1 / 3, 0])
+    assert sums["b"] == pytest.approx([1 / 3, 1 / 3, 0])
 
 
 def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
@@ -132,22 +132,22 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
         results["gSC"][0],
         {"predicted": None, "failed": "x", "seconds": 0},
     ]
-    found = compared(results, pairs, collection_of(label))
-    assert found.accuracy == pytest.approx({"gSC": 87.5, "GDA": 37.5})
-    assert found.first == "gSC" and found.behind == {"GDA": 50.0}
-    assert found.as_good == []  # four clips tell nothing
-    assert found.n_units == 4 and found.unit == "clip"
+    result = compared(results, pairs, collection_of(label))
+    assert result.accuracy == pytest.approx({"gSC": 87.5, "GDA": 37.5})
+    assert result.first == "gSC" and result.behind == {"GDA": 50.0}
+    assert result.as_good == []  # four clips tell nothing
+    assert result.n_units == 4 and result.unit == "clip"
     # of class 1 are half of the first part, and all of the second
-    assert found.chance == pytest.approx(75)
-    assert found.pooled["gSC"]["accuracy"] == pytest.approx(80)  # four of five
+    assert result.chance == pytest.approx(75)
+    assert result.pooled["gSC"]["accuracy"] == pytest.approx(80)  # four of five
     # recalls of one half and of all three; class 0 is not in the second part
-    assert found.pooled["GDA"]["balanced"] == pytest.approx((100 + 100 / 3) / 2)
-    first, *_ = conclusion(found, 4, "clip")
+    assert result.pooled["GDA"]["balanced"] == pytest.approx((100 + 100 / 3) / 2)
+    first, *_ = conclusion(result, 4, "clip")
     assert first == (
         "gSC is right for 87.5 % of the clips of a split in the mean, 80.0 % of 4 test "
         "clips (chance: 75 %)."
     )
-    table = accuracies(results, ["accuracy", "balanced", "f1"], found)
+    table = accuracies(results, ["accuracy", "balanced", "f1"], result)
     assert table.columns[3:5] == ["balanced, %", "±"]
     (cells,) = (row for row in table.rows if row[0] == "GDA")
     assert cells[3:5] == ["66.7", ""]
@@ -158,9 +158,9 @@ def test_parts_of_several_sizes_with_all_classes_keep_their_spread():
     pairs = [(np.arange(2), np.array([2, 3, 4])), (np.arange(5), np.array([5, 6]))]
     right = {"gSC": np.array([1, 1, 1, 0, 1, 1, 1], bool)}
     results = rows_of(right, pairs, label, shares_of)
-    found = compared(results, pairs, collection_of(label))
-    assert found.pooled == {"gSC": {"accuracy": 80.0}}
-    (cells,) = accuracies(results, ["accuracy", "balanced"], found).rows
+    result = compared(results, pairs, collection_of(label))
+    assert result.pooled == {"gSC": {"accuracy": 80.0}}
+    (cells,) = accuracies(results, ["accuracy", "balanced"], result).rows
     assert cells[3:5] == ["87.5", "17.7"]
 
 
@@ -168,8 +168,8 @@ def test_chance_is_that_of_one_class_in_all_splits():
     label = np.array([0, 1, 0, 0, 1, 1, 1, 0])
     pairs = [(np.arange(2), np.array([2, 3, 4])), (np.arange(2), np.array([5, 6, 7]))]
     results = rows_of({"gSC": np.ones(8, bool)}, pairs, label)
-    found = compared(results, pairs, collection_of(label))
-    assert found.chance == pytest.approx(50) and found.pooled == {}
+    result = compared(results, pairs, collection_of(label))
+    assert result.chance == pytest.approx(50) and result.pooled == {}
 
 
 def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():
@@ -180,23 +180,25 @@ def test_groups_are_compared_in_place_of_clips_and_clips_in_place_of_windows():
     results = rows_of(right, pairs, label)
     for n, good in ((48, ["gSC"]), (8, ["gSC"]), (FEWEST, ["gSC"]), (4, [])):
         unit = np.arange(48) // (48 // n)
-        found = compared(results, pairs, collection_of(label, clip=unit))
-        assert (found.n_units, found.unit, found.as_good) == (n, "clip", good)
+        result = compared(results, pairs, collection_of(label, clip=unit))
+        assert (result.n_units, result.unit, result.as_good) == (n, "clip", good)
         group = unit.astype(str)
-        found = compared(results, pairs, collection_of(label, group))
-        assert found.as_good == ["gSC"]
+        result = compared(results, pairs, collection_of(label, group))
+        assert result.as_good == ["gSC"]
         # few groups tell nothing: their clips are compared
-        assert found.n_units == (n if n > 4 else 48)
-        assert found.unit == ("group" if n > 4 else "clip")
+        assert result.n_units == (n if n > 4 else 48)
+        assert result.unit == ("group" if n > 4 else "clip")
 
 
 def test_nothing_is_in_front_where_every_row_failed():
     label = np.arange(8) % 2
     pairs = [(np.arange(4), np.arange(4, 8))]
     failed = {"gSC": [{"predicted": None, "failed": "no rank"}]}
-    found = compared(failed, pairs, collection_of(label))
-    assert (found.first, found.as_good, found.difference) == (None, [], None)
-    assert conclusion(found, 4, "clip") == ["No row has an answer for every test part."]
+    result = compared(failed, pairs, collection_of(label))
+    assert (result.first, result.as_good, result.difference) == (None, [], None)
+    assert conclusion(result, 4, "clip") == [
+        "No row has an answer for every test part."
+    ]
 
 
 def test_the_best_so_far_is_that_of_the_highest_mean_and_no_row_that_failed():
@@ -236,8 +238,8 @@ def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_to
             "With 5 groups no difference of rows can be told from chance."
         ]
         return
-    told = "With 30 groups differences of these rows up to 12.3 points cannot be told from chance."
-    assert others == [*lines, *[told] * (rows > 1)]
+    line = "With 30 groups differences of these rows up to 12.3 points cannot be told from chance."
+    assert others == [*lines, *[line] * (rows > 1)]
     none = conclusion(comparison._replace(difference=0.0), 60, "clip")
     assert none == [first, *lines]
 

@@ -50,11 +50,11 @@ def collection_of(sets, label, **more):
 
 def checked(folder, data, *arguments):
     main(["check", str(data), "--out", str(folder), *arguments])
-    found = {}
+    report = {}
     for name in ("suspects", "copies"):
         with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
-            found[name] = list(csv.DictReader(file))
-    return found
+            report[name] = list(csv.DictReader(file))
+    return report
 
 
 def stacked(path, sets, label):
@@ -77,23 +77,23 @@ def test_exchanged_labels_come_first(tmp_path, capsys):
     wrong = label.copy()
     wrong[[3, 17]] = [2, 0]
     data = stacked(tmp_path / "data.npz", sets, wrong)
-    found = checked(tmp_path / "out", data, "--p", "3", "--center")
-    first = found["suspects"][:2]
+    report = checked(tmp_path / "out", data, "--p", "3", "--center")
+    first = report["suspects"][:2]
     assert {row["clip"] for row in first} == {"set 3", "set 17"}
-    assert len(found["suspects"]) == len(sets) and not found["copies"]
+    assert len(report["suspects"]) == len(sets) and not report["copies"]
     for row in first:
         i = int(row["clip"].split()[1])
         assert (int(row["label"]), int(row["suspected"])) == (wrong[i], label[i])
         assert float(row["suspicion"]) > 0
         why = [int(words.split()[1]) for words in row["because"].split("; ")]
         assert i not in why and (label[why] == label[i]).all()
-    told = capsys.readouterr().out
-    n_worse = sum(float(row["suspicion"]) > 0 for row in found["suspects"])
-    assert f"{n_worse} labels of 32 for which less speaks than for another" in told
+    printed = capsys.readouterr().out
+    n_worse = sum(float(row["suspicion"]) > 0 for row in report["suspects"])
+    assert f"{n_worse} labels of 32 for which less speaks than for another" in printed
     assert 2 <= n_worse < 6
     (row,) = [row for row in first if row["clip"] == "set 3"]
     score = f"{float(row['suspicion']):.2f}"
-    assert re.search(rf"\nset 3 +2 +0 +{score} +set ", told)
+    assert re.search(rf"\nset 3 +2 +0 +{score} +set ", printed)
     assert (tmp_path / "out/pictures/suspects.png").exists()
 
 
@@ -102,7 +102,7 @@ def test_the_page_has_the_suspects_and_the_copies(tmp_path):
     sets[9] = sets[10]
     label[[3, 17]] = [2, 0]
     data = stacked(tmp_path / "data.npz", sets, label)
-    found = checked(tmp_path / "out", data, "--p", "3", "--no-pictures")
+    report = checked(tmp_path / "out", data, "--p", "3", "--no-pictures")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     page = page.replace("<br>", "; ").replace("<wbr>", "")
     tables = [
@@ -112,23 +112,23 @@ def test_the_page_has_the_suspects_and_the_copies(tmp_path):
         ]
         for table in re.findall("<table>(.*?)</table>", page)
     ]
-    suspects = [row for row in found["suspects"] if float(row["suspicion"]) > 0]
+    suspects = [row for row in report["suspects"] if float(row["suspicion"]) > 0]
     header = ["clip", "label", "suspected", "suspicion", "because"]
     assert tables[0][0] == header and len(tables[0]) == len(suspects) + 1
     for row, cells in zip(suspects, tables[0][1:]):
         score = float(cells.pop(3))
         assert score == pytest.approx(float(row.pop("suspicion")), abs=0.006)
         assert cells == [*row.values()]
-    assert tables[1] == [[*found["copies"][0]], [*found["copies"][0].values()]]
+    assert tables[1] == [[*report["copies"][0]], [*report["copies"][0].values()]]
     assert len(tables) == 2 and len(suspects) >= 2
 
 
 def test_right_labels_are_not_suspect(tmp_path, capsys):
     data = stacked(tmp_path / "data.npz", *sets_of())
-    found = checked(tmp_path / "out", data, "--p", "3")
-    assert all(float(row["suspicion"]) < 0 for row in found["suspects"])
-    told = capsys.readouterr().out
-    assert "0 labels of 32 for which" in told and "0 pairs of copies" in told
+    report = checked(tmp_path / "out", data, "--p", "3")
+    assert all(float(row["suspicion"]) < 0 for row in report["suspects"])
+    printed = capsys.readouterr().out
+    assert "0 labels of 32 for which" in printed and "0 pairs of copies" in printed
     assert not (tmp_path / "out/pictures/suspects.png").exists()
 
 
@@ -143,17 +143,17 @@ def test_noise_is_explained_by_nothing_and_accused_of_nothing(tmp_path, capsys):
     assert np.flatnonzero(shared < ODD).tolist() == [5, 22]
     assert np.median(shared) == pytest.approx(1)
     data = stacked(tmp_path / "data.npz", sets, wrong)
-    found = checked(tmp_path / "out", data, "--p", "4", "--no-pictures")
-    for row in found["suspects"]:
+    report = checked(tmp_path / "out", data, "--p", "4", "--no-pictures")
+    for row in report["suspects"]:
         nothing = row["clip"] in ("set 5", "set 22")
         assert (row["because"] == "nothing") == (row["suspected"] == "") == nothing
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
         "2 clips explained by nothing, sharing with their nearest less than 50 %"
-        in told
+        in printed
     )
-    assert re.search(rf"\nset 5 +0 +{100 * shared[5]:.0f} %\n", told)
-    assert re.search(r"\nset 17 +0 +2 ", told)
+    assert re.search(rf"\nset 5 +0 +{100 * shared[5]:.0f} %\n", printed)
+    assert re.search(r"\nset 17 +0 +2 ", printed)
     page = (tmp_path / "out" / "report.html").read_text()
     assert f"<td>set 22</td><td>2</td><td>{100 * shared[22]:.0f} %</td>" in page
 
@@ -184,9 +184,9 @@ def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
     data = stacked(tmp_path / "data.npz", sets, label)
     arguments = ["compare", str(data), "--out", str(tmp_path / "out"), "--no-pictures"]
     main([*arguments, "--methods", "nearest", "--p", "3", "--no-kernels"])
-    told = capsys.readouterr()
-    assert "1 pair of copies are in both parts of a split" in told.out + told.err
-    assert "as set 2 and set 3" in told.out + told.err
+    printed = capsys.readouterr()
+    assert "1 pair of copies are in both parts of a split" in printed.out + printed.err
+    assert "as set 2 and set 3" in printed.out + printed.err
 
 
 def test_sets_kept_together_do_not_explain_each_other(tmp_path):
@@ -199,10 +199,10 @@ def test_sets_kept_together_do_not_explain_each_other(tmp_path):
     collection = collection_of(sets, wrong, group=group)
     settings = Settings(kernels=False, lam=[0.1], p=[3])
     inputs = Bank(collection, settings=settings)
-    found = suspects_among(inputs, settings, math.inf)
-    first = found.order[:3]
+    suspects = suspects_among(inputs, settings, math.inf)
+    first = suspects.order[:3]
     assert set(first) == set(every[(label == 0) & (group == 1)])
-    assert (found.suspected[first] == 0).all()
+    assert (suspects.suspected[first] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_a_label_that_nothing_else_could_speak_for_is_not_suspect(tmp_path, caps
     sets, label = sets_of()
     label = np.where(np.arange(len(sets)) == 31, 4, label)  # a class of one set
     data = stacked(tmp_path / "data.npz", sets, label)
-    found = checked(tmp_path / "out", data, "--p", "3", "--center")
-    assert "set 31" not in {row["clip"] for row in found["suspects"]}
-    assert len(found["suspects"]) == 31
-    told = capsys.readouterr().out
-    assert "1 label left out: no other set" in told and "set 31 " not in told
+    report = checked(tmp_path / "out", data, "--p", "3", "--center")
+    assert "set 31" not in {row["clip"] for row in report["suspects"]}
+    assert len(report["suspects"]) == 31
+    printed = capsys.readouterr().out
+    assert "1 label left out: no other set" in printed and "set 31 " not in printed
 
 
 # ---------------------------------------------------------------------------- clusters
@@ -252,12 +252,12 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
         assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
     printed = capsys.readouterr()
-    said = f"as subspaces weighted by spectrum 0.125, in clusters of {sizes}\n"
+    line = f"as subspaces weighted by spectrum 0.125, in clusters of {sizes}\n"
     page = (tmp_path / "out" / "report.html").read_text()
-    assert said in printed.out and said.strip() in page
+    assert line in printed.out and line.strip() in page
     assert "29 clips, " in printed.err and "class" not in printed.err
-    left = {path.name for path in (tmp_path / "out").iterdir()}
-    assert left == {"clusters.csv", "report.html", MARK, "pictures"}
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"clusters.csv", "report.html", MARK, "pictures"}
     pictures = {path.name for path in (tmp_path / "out" / "pictures").iterdir()}
     assert pictures == {"clusters.png", "map.png"}
 
@@ -308,23 +308,23 @@ def test_clusters_that_mean_little_are_said(tmp_path, capsys):
         assert words.strip() in page
     data = stacked(tmp_path / "data.npz", *sets_of())
     main(["cluster", str(data), *shown, str(tmp_path / "out")])
-    told = capsys.readouterr().out
-    assert "share nothing" not in told and "the same subspace" not in told
+    printed = capsys.readouterr().out
+    assert "share nothing" not in printed and "the same subspace" not in printed
 
 
 def test_reasons_of_clusters_stay_within_and_the_best_explained_come_first():
     X = core.random_subspaces(30, 12, 3, rng=0)
-    found = clusters_of(X, 3, 0)
-    sizes = np.bincount(found.number)[1:]
+    clusters = clusters_of(X, 3, 0)
+    sizes = np.bincount(clusters.number)[1:]
     assert (np.diff(sizes) <= 0).all() and sizes.sum() == 30 and len(sizes) == 3
     graph = SubspaceClustering(3, random_state=0).fit(X).affinity_matrix_
-    within = np.where(found.number[:, None] == found.number, graph, 0)
+    within = np.where(clusters.number[:, None] == clusters.number, graph, 0)
     assert (graph > within).any()
-    for i, reasons in enumerate(found.reasons):
+    for i, reasons in enumerate(clusters.reasons):
         best = np.sort(within[i])[::-1][:3]
         assert [share for _, share in reasons] == pytest.approx(best[best > 0])
-        assert all(found.number[j] == found.number[i] for j, _ in reasons)
-    keys = [(found.number[i], -within[i].sum()) for i in found.order]
+        assert all(clusters.number[j] == clusters.number[i] for j, _ in reasons)
+    keys = [(clusters.number[i], -within[i].sum()) for i in clusters.order]
     assert keys == sorted(keys)
 
 
@@ -347,9 +347,9 @@ def test_copies_do_not_speak_for_a_wrong_label_of_both(tmp_path, capsys):
     sets.append(sets[0])
     label = np.append(label, 1)
     label[0] = 1  # of class 0, as all of its neighbours say
-    found = checked(tmp_path / "out", stacked(tmp_path / "s.npz", sets, label))
+    report = checked(tmp_path / "out", stacked(tmp_path / "s.npz", sets, label))
     assert "1 pair of copies" in capsys.readouterr().out
-    first = found["suspects"][:2]
+    first = report["suspects"][:2]
     assert {row["clip"] for row in first} == {"set 0", f"set {len(sets) - 1}"}
     assert all(row["suspected"] == "0" and float(row["suspicion"]) > 0 for row in first)
 

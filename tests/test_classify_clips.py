@@ -229,8 +229,8 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
     tree, tmp_path, capsys, monkeypatch
 ):
     def fail(*arguments):
-        said = capsys.readouterr()
-        assert "accuracy, %" in said.out
+        printed = capsys.readouterr()
+        assert "accuracy, %" in printed.out
         raise RuntimeError("no ink")
 
     monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)
@@ -271,8 +271,8 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path, capsys):
     images(nested / "run" / "alone", frames_of("run", 7))
     capsys.readouterr()
     run(tmp_path, *FEW, data=nested)
-    said = "groups are passed over: 1 of 13 clips lie in no folder of a group"
-    assert said in capsys.readouterr().err
+    line = "groups are passed over: 1 of 13 clips lie in no folder of a group"
+    assert line in capsys.readouterr().err
     with pytest.raises(
         SystemExit, match="the name has no group, 'x' matches nothing of it"
     ):
@@ -287,9 +287,9 @@ def test_a_group_is_the_first_group_of_the_pattern_or_the_whole_match(
     tmp_path, pattern, group
 ):
     arrays(*(tmp_path / "data" / c / f"p12_{k}.npy" for c in "ab" for k in range(4)))
-    said = refused(tmp_path, *FEW, "--group-by", pattern)
+    message = refused(tmp_path, *FEW, "--group-by", pattern)
     why = f"the name has no group, {pattern!r} matches nothing of it"
-    assert said.endswith(f"needs two groups, got one: {group}" if group else why)
+    assert message.endswith(f"needs two groups, got one: {group}" if group else why)
 
 
 def test_splits_from_a_file(tree, tmp_path):
@@ -487,29 +487,31 @@ def test_images_in_class_folders_are_cut_into_clips(tmp_path, capsys):
     assert names == {f"{c}/{k}": c for c in ("run", "walk") for k in range(6)}
     save(tmp_path / "data" / "run" / "7.png")
     (why,) = run(tmp_path, *FEW, "--window", 5, "--skip")["failed"]
-    said = (
+    message = (
         "run/1: frames must have one size, got 12 x 16 and 4 x 6; --size 32 32 brings"
     )
-    assert why.startswith(said)
+    assert why.startswith(message)
 
 
 def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):
     data = photographs(tmp_path / "data")
-    said = refused(tmp_path, *FEW)
+    message = refused(tmp_path, *FEW)
     assert (
         "no clip could be read: run/ holds 32 images directly: the images of a clip "
         "need a folder of their own; --window 10 cuts"
-    ) in said
-    assert said.count("; --window 10 cuts the images of a class into clips of 10") == 2
+    ) in message
+    assert (
+        message.count("; --window 10 cuts the images of a class into clips of 10") == 2
+    )
     for k in range(3):
         np.save(data / "walk" / f"{k}.npy", frames_of("walk", k))
         np.save(data / "run" / f"{k}.npy", frames_of("run", k))
     images(data / "jump", frames_of("jump", 0))
-    said = refused(tmp_path, *FEW)
-    assert "  jump: 1 of 1 clip, as jump/ holds 8 images directly" in said
-    assert "--window 10 cuts" in said
-    said = "passed over: 32 images in run/, as 0.png, beside clips"
-    assert said in capsys.readouterr().err
+    message = refused(tmp_path, *FEW)
+    assert "  jump: 1 of 1 clip, as jump/ holds 8 images directly" in message
+    assert "--window 10 cuts" in message
+    message = "passed over: 32 images in run/, as 0.png, beside clips"
+    assert message in capsys.readouterr().err
     assert {*labelled(tmp_path, "--skip").values()} == {"run", "walk"}
 
 
@@ -619,8 +621,8 @@ def test_images_beside_clips_of_a_group_are_of_that_group(tmp_path, capsys):
     for label in ("run", "walk"):
         arrays(data / label / "ann" / "a.npy", data / label / "bob" / "b.npy")
     animation(data / "run" / "ann" / "poster.png", frames_of("run", 0)[:1])
-    said = refused(tmp_path, *FEW)
-    assert re.search("run: 1 of 3 clips, as .* got poster.png beside a.npy", said)
+    message = refused(tmp_path, *FEW)
+    assert re.search("run: 1 of 3 clips, as .* got poster.png beside a.npy", message)
     assert "groups are passed over" not in capsys.readouterr().err
 
 
@@ -631,12 +633,12 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(
     arrays(*(data / label / f"{k}.npy" for label in "ab" for k in range(2)))
     (data / "a" / "c.mp4").write_bytes(b"a video")
     monkeypatch.setitem(sys.modules, "av", None)
-    said = refused(tmp_path, *FEW)
+    message = refused(tmp_path, *FEW)
     command = f"videos need PyAV: {sys.executable} -m pip install av"
-    assert f"  a: 1 of 3 clips, as {command}\n" in said
+    assert f"  a: 1 of 3 clips, as {command}\n" in message
     (data / "b" / "c.mp4").write_bytes(b"a video")
-    said = refused(tmp_path, *FEW)
-    assert f"  a: 1 of 3 clips, b: 1 of 3 clips, as {command}\n" in said
+    message = refused(tmp_path, *FEW)
+    assert f"  a: 1 of 3 clips, b: 1 of 3 clips, as {command}\n" in message
     arrays(*(data / label / f"{k}.npy" for label in "ab" for k in range(2, 4)))
     run(tmp_path, *FEW, "--skip")
     err = capsys.readouterr().err
@@ -664,8 +666,8 @@ def test_a_number_of_frames_that_a_header_does_not_tell_is_unknown(
 
     monkeypatch.setattr("grassmann_sc.frames.read_shape", read_shape)
     run(tmp_path, *FEW)
-    said = "8 clips of 2 classes, unknown numbers of frames of 4 x 4"
-    assert said in capsys.readouterr().err
+    line = "8 clips of 2 classes, unknown numbers of frames of 4 x 4"
+    assert line in capsys.readouterr().err
 
 
 def of_sizes(folder):
@@ -830,8 +832,8 @@ def test_an_array_among_several_is_named_by_key(tmp_path):
     new = find_new_clips(tmp_path / "data" / "b" / "0.npz")
     for shape, advice in ((None, "; --key feats takes"), ((192, 2, (12, 16)), "")):
         (failure,) = survey(new, Recipe(2), shape).values()
-        said = "none named frames" + advice
-        assert said in failure.why and ("--key" in failure.why) == bool(advice)
+        message = "none named frames" + advice
+        assert message in failure.why and ("--key" in failure.why) == bool(advice)
 
 
 @pytest.mark.parametrize("n", [2, 5, 8, 31])
@@ -922,8 +924,8 @@ def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
     ]
     with pytest.raises(pytest.fail.Exception, match="learned"):
         main(options)
-    said = "1 new clip will have no answer:\n  large.gif: has frames of 12 x 16 and the model has 4"
-    assert said in capsys.readouterr().err
+    message = "1 new clip will have no answer:\n  large.gif: has frames of 12 x 16 and the model has 4"
+    assert message in capsys.readouterr().err
     (tmp_path / "new" / "good.npy").unlink()
     with pytest.raises(
         SystemExit, match="no clip could be read: large.gif: has frames of 12 x 16"
@@ -983,8 +985,8 @@ def test_an_error_names_what_a_folder_holds(tmp_path):
 def test_an_error_names_the_labels_that_lie_there(tmp_path, header):
     data = tables(tmp_path / "data", "a", "b", "c")
     (data / "what.csv").write_text(f"{header}\n")
-    said = f"what.csv has labels: --labels {data / 'what.csv'} takes them"
-    assert said in refused(tmp_path)
+    message = f"what.csv has labels: --labels {data / 'what.csv'} takes them"
+    assert message in refused(tmp_path)
 
 
 def test_what_cannot_be_used_is_told_before_an_error_that_follows_from_it(
@@ -1047,8 +1049,8 @@ def test_a_whole_name_comes_before_that_of_another_without_its_ending(tmp_path):
     names = labelled(tmp_path, "--labels", path)
     assert (names["a.npy"], names["a.npy.npy"]) == ("first", "second")
     path.write_text("file,what\na,sit\n")
-    said = refused(tmp_path, "--labels", path)
-    assert re.search("clip .or filename.*got 'file,what'", said)
+    message = refused(tmp_path, "--labels", path)
+    assert re.search("clip .or filename.*got 'file,what'", message)
 
 
 def test_names_are_found_as_people_read_them(tmp_path):
@@ -1060,12 +1062,12 @@ def test_names_are_found_as_people_read_them(tmp_path):
     path = tmp_path / "labels.csv"
     lines = [f"{name}.npy,{'ab'[k % 2]}" for k, name in enumerate(names)]
     path.write_text("\n".join(["clip,label", *lines, ",", " , "]), encoding="utf-8")
-    found = labelled(tmp_path, "--labels", path)
-    assert found == {f"{name}.npy": "ab"[k % 2] for k, name in enumerate(stored)}
+    labels = labelled(tmp_path, "--labels", path)
+    assert labels == {f"{name}.npy": "ab"[k % 2] for k, name in enumerate(stored)}
     path.write_text("\n".join(["clip,s", *(f"{name}.npy,train" for name in names)]))
-    parts = parts_of_file(path, [*found])
-    assert parts.pairs[0][1] == [*found]
-    both = [*found, f"{names[0]}.npy"]  # two clips: each has its own name
+    parts = parts_of_file(path, [*labels])
+    assert parts.pairs[0][1] == [*labels]
+    both = [*labels, f"{names[0]}.npy"]  # two clips: each has its own name
     assert parts_of_file(path, both).pairs[0][1] == [*both[1:]]
 
 
@@ -1084,8 +1086,8 @@ def test_names_are_found_as_they_are_and_as_they_are_printed(tmp_path):
     path = tmp_path / "labels.csv"
     lines = [f"{name},{'ab'[k % 2]}" for k, name in enumerate(printed)]
     path.write_text("\n".join(["clip,label", *lines]))
-    found = labelled(tmp_path, "--labels", path)
-    assert found == {name: "ab"[k % 2] for k, name in enumerate(printed)}
+    labels = labelled(tmp_path, "--labels", path)
+    assert labels == {name: "ab"[k % 2] for k, name in enumerate(printed)}
     arrays(tmp_path / "data" / "line\\nfeed.npy")
     with pytest.raises(
         ValueError, match=r"differ when they are printed, got line\\nfeed.npy of '"

@@ -51,8 +51,8 @@ METHODS = [
 
 def accuracies(text):
     """{row: accuracy} from a printed table."""
-    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)
-    return {name: float(number) for name, number in found}
+    cells = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)
+    return {name: float(number) for name, number in cells}
 
 
 def small_file(**changes):
@@ -169,11 +169,11 @@ def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
     X = np.repeat(3 * np.eye(3, 8), 20, axis=0) + noise * rng.standard_normal((60, 8))
     K = X @ X.T
     C = [100.0, 0.01, 1.0]
-    found = kernel_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
-    assert list(found) == [(("C", c),) for c in sorted(C, reverse=True)]
+    answers = kernel_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
+    assert list(answers) == [(("C", c),) for c in sorted(C, reverse=True)]
     for c in C:
         alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
-        assert np.array_equal(found[("C", c),], alone.predict(K[1::2, ::2]))
+        assert np.array_equal(answers[("C", c),], alone.predict(K[1::2, ::2]))
 
 
 def test_a_machine_that_any_c_makes_perfect_in_folds_does_not_answer_the_largest_class():
@@ -221,13 +221,16 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
     assert results["methods"][METHODS[7]]["failed"] == ["no such kernel today"] * 2
     assert results["methods"][METHODS[7]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
-    told = results["comparison"]
-    assert METHODS[7] not in told["behind"] and METHODS[7] not in told["as_good"]
+    comparison = results["comparison"]
+    assert (
+        METHODS[7] not in comparison["behind"]
+        and METHODS[7] not in comparison["as_good"]
+    )
     assert (tmp_path / "out/pictures/confusion_nearest_subspace.png").exists()
 
 
 def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkeypatch):
-    told = []
+    calls = []
 
     def far():
         try:
@@ -241,7 +244,7 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
         monkeypatch.setattr(
             script,
             "to_stderr",
-            lambda *texts: told.extend((text, far()) for text in texts),
+            lambda *texts: calls.extend((text, far()) for text in texts),
         )
     main(
         [
@@ -258,8 +261,8 @@ def test_results_are_there_after_the_first_look_and_every_split(tmp_path, monkey
             "1",
         ]
     )
-    done = [(text[:7], there) for text, there in told if text.startswith("split")]
-    assert {*done} == {("split 1", 1), ("split 2", 2)} and far() == 2
+    splits = [(text[:7], count) for text, count in calls if text.startswith("split")]
+    assert {*splits} == {("split 1", 1), ("split 2", 2)} and far() == 2
 
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
@@ -315,9 +318,9 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
 def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(inputs, "MOST_PRODUCTS", 1)
     main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--no-pictures"])
-    told = capsys.readouterr()
-    assert "left out the rows in a kernel's space: Gram matrices take" in told.err
-    assert "kgSC" not in told.out and "gSC" in told.out
+    printed = capsys.readouterr()
+    assert "left out the rows in a kernel's space: Gram matrices take" in printed.err
+    assert "kgSC" not in printed.out and "gSC" in printed.out
     monkeypatch.setattr(inputs, "MOST_ROWS", 100)
     main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--no-pictures"])
     assert "all frames take more than" in capsys.readouterr().err
@@ -349,11 +352,11 @@ def test_no_seconds_leave_the_first_row_of_the_first_look(tmp_path, capsys):
             "0",
         ]
     )
-    told = capsys.readouterr().out
-    assert "provisional: one split, nothing searched" in told
-    assert list(accuracies(told)) == FIRST[:1]
+    printed = capsys.readouterr().out
+    assert "provisional: one split, nothing searched" in printed
+    assert list(accuracies(printed)) == FIRST[:1]
     kept = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert kept["provisional"] and list(kept["methods"]) == [*accuracies(told)]
+    assert kept["provisional"] and list(kept["methods"]) == [*accuracies(printed)]
     for name in ("predictions.csv", "report.html"):
         assert (tmp_path / "out" / name).exists()
 
@@ -402,7 +405,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
     assert kept["methods"]["both"]["std"] == pytest.approx(
         abs(shares[0] - shares[1]) / 2**0.5
     )
-    confusion = {name: found["confusion"] for name, found in kept["methods"].items()}
+    confusion = {name: row["confusion"] for name, row in kept["methods"].items()}
     assert confusion == {
         "both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
         "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],
@@ -424,11 +427,11 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
         "--no-kernels",
     ]
     main(["compare", path, "--out", str(tmp_path / "out"), *asked])
-    found = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert found["classes"] == [
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["classes"] == [
         c.decode() if isinstance(c, bytes) else c for c in sorted(two)
     ]
-    assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
+    assert all(row["accuracy"] == [100, 100] for row in results["methods"].values())
     lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]
     assert len(lines) == 12 and all(
         len(set(line.split(",")[2:])) == 1 for line in lines
@@ -464,12 +467,12 @@ def test_classes_that_are_tested_without_clips_to_train_are_said(tmp_path, capsy
     path = write(tmp_path, label=label, group=None, **splits)
     asked = ["--no-pictures", "--p", "2", "--methods", "nearest", "--no-kernels"]
     main(["compare", path, "--out", str(tmp_path / "out"), *asked])
-    said = (
+    note = (
         "class three has clips to test and none to train in 1 of 2 splits: no answer "
         "there can be right"
     )
-    assert said in capsys.readouterr().err.splitlines()
-    assert said in (tmp_path / "out" / "report.html").read_text()
+    assert note in capsys.readouterr().err.splitlines()
+    assert note in (tmp_path / "out" / "report.html").read_text()
     pairs = [(np.array([0]), np.array([4, 8])), (np.array([8]), np.array([4, 5, 0]))]
     assert [line[:9] for line in strangers(label, pairs)] == [
         "class thr",
@@ -508,10 +511,13 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
         ]
     )
     printed = accuracies(capsys.readouterr().out)
-    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
     rows = [*METHODS[:2], *METHODS[3:5], *METHODS[9:]]
-    assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
-    for row in found["methods"].values():
+    assert (
+        list(printed) == list(results["methods"]) == rows
+        and results["splits_done"] == 2
+    )
+    for row in results["methods"].values():
         assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
 
 
@@ -570,12 +576,12 @@ def test_classes_of_one_training_set_are_said_once_and_not_by_others(
             "nearest,dcc,msm",
         ]
     )
-    told = capsys.readouterr()
-    assert "populated" not in told.err + told.out and not len(recwarn)
-    said = [
-        line for line in told.err.splitlines() if "sets of a class to train" in line
+    printed = capsys.readouterr()
+    assert "populated" not in printed.err + printed.out and not len(recwarn)
+    lines = [
+        line for line in printed.err.splitlines() if "sets of a class to train" in line
     ]
-    assert said == [
+    assert lines == [
         "2 of 3 splits: cross-validation needs two sets of a class to train and tells "
         "nothing of 1 class with one: one"
     ]
@@ -731,8 +737,8 @@ def test_a_reader_that_has_enough_is_no_error(capsys):
 def test_options_are_checked(arguments, tmp_path, capsys):
     with pytest.raises(SystemExit):
         parse(["compare", str(tmp_path), *arguments.split()])
-    told = capsys.readouterr().err
-    assert re.search(r"must be (at least [01]|positive), got (0|nan|-1)", told)
+    printed = capsys.readouterr().err
+    assert re.search(r"must be (at least [01]|positive), got (0|nan|-1)", printed)
 
 
 def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):

@@ -70,8 +70,8 @@ def test_windows_that_overlap_much_are_each_a_copy_of_the_next():
     """Though each frame is in more windows than tell of a copy elsewhere."""
     recording = [*range(200)]
     sets = [rows(*recording[k : k + 50]) for k in range(0, 151, 3)]
-    found = pairs_of(sets)
-    assert {(i, i + 1) for i in range(len(sets) - 1)} <= {*found}
+    pairs = pairs_of(sets)
+    assert {(i, i + 1) for i in range(len(sets) - 1)} <= {*pairs}
     dark = [rows(0, 10 * k + 1, 10 * k + 2) for k in range(15)]  # a frame of all
     assert not pairs_of(dark)
 
@@ -87,8 +87,10 @@ def test_two_clips_of_a_class_may_be_much_alike():
     noisy, clean = films()
     sets = [*noisy, *clean]
     for label, n in ((range(12), 0), (np.arange(12) // 2, 12)):
-        found = Collection(None, sets, None, [*label] * 2, None, (64, 64), range(24))
-        assert len(copies_of(found)) == n
+        collection = Collection(
+            None, sets, None, [*label] * 2, None, (64, 64), range(24)
+        )
+        assert len(copies_of(collection)) == n
 
 
 def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():

@@ -65,15 +65,15 @@ def test_few_of_few_are_few_of_all_and_no_more_than_the_most(most):
     lengths = [1, 2, 5, 14, 15, 19, 20, 21, 40, 333]
     sets = [np.random.default_rng(n).random((n, 2)) for n in lengths]
     number = int(min(MOST_FRAMES, max(1, most / 10)))
-    found = few_of(sets, most)
-    for n, rows, mine in zip(lengths, sets, found):
+    few = few_of(sets, most)
+    for n, rows, mine in zip(lengths, sets, few):
         first = by_steps(n, MOST_FRAMES)
         places = [first[i] for i in by_steps(len(first), number)]
         np.testing.assert_array_equal(mine, rows[places])
         assert number == 1 or np.array_equal(mine[[0, -1]], rows[[0, -1]])
-    assert sum(map(len, found)) <= max(most, 10)
-    for again in (few_of(found, most), few_of(few_of(sets, np.inf), most)):
-        assert all(map(np.array_equal, again, found))
+    assert sum(map(len, few)) <= max(most, 10)
+    for again in (few_of(few, most), few_of(few_of(sets, np.inf), most)):
+        assert all(map(np.array_equal, again, few))
     assert lengths == [*map(len, sets)]
 
 
@@ -122,15 +122,17 @@ def test_the_mean_of_its_rows_decides_for_a_set(scale, n_classes):
     sets, y = clips(40, n_classes)
     queries, _ = clips(20, n_classes, seed=1, lengths=[1, 5, 20, 21, 50])
     model = FramesSVM(1.0, scale).fit(sets, y)
-    found = model.decision_function(queries)
-    for scores, rows in zip(found, queries):
+    decisions = model.decision_function(queries)
+    for scores, rows in zip(decisions, queries):
         rows = rows[by_steps(len(rows), MOST_FRAMES)]
         of_rows = model.decision_function([row[None] for row in rows])
         np.testing.assert_allclose(scores, of_rows.mean(axis=0), rtol=1e-9, atol=1e-12)
     if n_classes == 2:
-        expected = model.classes_[[int(score > 0) for score in found]]
+        expected = model.classes_[[int(score > 0) for score in decisions]]
     else:
-        expected = model.classes_[[max(range(3), key=row.__getitem__) for row in found]]
+        expected = model.classes_[
+            [max(range(3), key=row.__getitem__) for row in decisions]
+        ]
     assert model.predict(queries).tolist() == expected.tolist()
     assert set(expected) == set(y)
 
@@ -141,7 +143,7 @@ def test_a_set_alone_is_told_what_it_is_told_in_a_batch(c, scale, monkeypatch):
     sets, y = clips(40)
     queries, _ = clips(20, seed=1)
     model = FramesSVM(c, scale).fit(sets, y)
-    found = model.decision_function(queries)
+    decisions = model.decision_function(queries)
     monkeypatch.setattr(first_tries, "MOST_TO_LEARN", 30)
     monkeypatch.setattr(first_tries, "MOST_TO_CHOOSE", 30)
     far = [1e6 * rows - 1e5 for rows in queries]
@@ -149,9 +151,9 @@ def test_a_set_alone_is_told_what_it_is_told_in_a_batch(c, scale, monkeypatch):
     for batch in batches:
         scores = model.decision_function(batch)
         at = [next(i for i, rows in enumerate(batch) if rows is q) for q in queries]
-        np.testing.assert_allclose(scores[at], found, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(scores[at], decisions, rtol=1e-9, atol=1e-12)
         assert model.predict(batch)[at].tolist() == model.predict(queries).tolist()
-    for rows, scores in zip(queries, found):
+    for rows, scores in zip(queries, decisions):
         alone = model.decision_function([rows])[0]
         np.testing.assert_allclose(alone, scores, rtol=1e-9, atol=1e-12)
 
@@ -226,8 +228,8 @@ def test_rows_of_a_set_that_are_repeated_change_no_answer(c):
         assert len(more[at]) <= MOST_FRAMES
         longer = sum(map(len, more)) / sum(map(len, sets))
         model = FramesSVM(c / longer, "unit length").fit(more, y)
-        found = model.decision_function(queries)
-        np.testing.assert_allclose(found, before, atol=0.01 * spread)
+        decisions = model.decision_function(queries)
+        np.testing.assert_allclose(decisions, before, atol=0.01 * spread)
         several = FramesSVM(c, "unit length")
         several.fit([*sets, *[sets[at]] * 9], np.append(y, [y[at]] * 9))
         moved.append(np.abs(several.decision_function(queries) - before).max())
@@ -273,14 +275,14 @@ def test_what_is_chosen_by_is_what_each_machine_answers(n_classes, noise):
     sets, y = clips(30, n_classes, noise)
     queries, _ = clips(40, n_classes, noise + 0.5, seed=1)
     many = [1e-4, 0.03, 0.3, 3.0, 30.0, 300.0, 1e4]
-    found = predictions(many[::-1])(sets, queries, y)
+    answers = predictions(many[::-1])(sets, queries, y)
     # the usual scale comes first
-    asked = [(("C", c), ("scale", scale)) for scale in SCALES for c in many[::-1]]
-    assert [*found] == asked and [*SCALES] == ["unit length", "standardised"]
-    for (_, c), (_, scale) in asked:
+    candidates = [(("C", c), ("scale", scale)) for scale in SCALES for c in many[::-1]]
+    assert [*answers] == candidates and [*SCALES] == ["unit length", "standardised"]
+    for (_, c), (_, scale) in candidates:
         alone = FramesSVM(c, scale).fit(sets, y).predict(queries)
-        assert found[("C", c), ("scale", scale)].tolist() == alone.tolist()
-    assert len({str(labels) for labels in found.values()}) >= 3
+        assert answers[("C", c), ("scale", scale)].tolist() == alone.tolist()
+    assert len({str(labels) for labels in answers.values()}) >= 3
 
 
 @pytest.mark.parametrize("few", ["ape", "cat"])
@@ -292,26 +294,26 @@ def test_a_class_of_few_sets_is_bounded_before_the_other(few):
     y = y[kept]
     queries, _ = clips(40, 2, seed=1)
     many = np.geomspace(0.01, 100, 13).tolist()
-    found = predictions(many)(sets, queries, y)
-    for (_, c), (_, scale) in found:
+    answers = predictions(many)(sets, queries, y)
+    for (_, c), (_, scale) in answers:
         alone = FramesSVM(c, scale).fit(sets, y).predict(queries)
-        assert found[("C", c), ("scale", scale)].tolist() == alone.tolist()
+        assert answers[("C", c), ("scale", scale)].tolist() == alone.tolist()
 
 
 def test_other_queries_change_no_label():
     """Nor does their number, up to the rows at which fewer of each are asked."""
     sets, y = clips(30)
     queries, _ = clips(20, noise=2.0, seed=1)
-    found = predictions(C)(sets, queries, y)
+    answers = predictions(C)(sets, queries, y)
     far = [1e3 * rows + 50 for rows in queries]
     for batch in (queries + far, queries[:7], [*queries, *far, *queries, far[0]]):
         again = predictions(C)(sets, batch, y)
-        for what, labels in found.items():
+        for what, labels in answers.items():
             n = min(len(batch), 20)
             assert again[what][:n].tolist() == labels[:n].tolist()
     for k in range(0, 20, 5):
         alone = predictions(C)(sets, [queries[k]], y)
-        assert all(alone[what] == labels[k] for what, labels in found.items())
+        assert all(alone[what] == labels[k] for what, labels in answers.items())
 
 
 def test_beyond_the_most_rows_it_chooses_by_few_of_each_set(monkeypatch):
@@ -321,7 +323,7 @@ def test_beyond_the_most_rows_it_chooses_by_few_of_each_set(monkeypatch):
     assert [max(map(len, part)) for part in few] == [3, 4]
     expected = predictions(C)(*few, y)
     monkeypatch.setattr(first_tries, "MOST_TO_CHOOSE", 90)
-    found = predictions(C)(sets, queries, y)
-    assert [*found] == [*expected]
-    for what, labels in found.items():
+    answers = predictions(C)(sets, queries, y)
+    assert [*answers] == [*expected]
+    for what, labels in answers.items():
         assert labels.tolist() == expected[what].tolist()

@@ -298,8 +298,8 @@ def test_labels_that_read_alike_are_told(here, capsys, alike):
     np.savez("sets.npz", X=X, y=np.array([*alike, "z"])[index])
     main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
     names = " and ".join(map(repr, alike))
-    said = f"labels {names} are two classes here, and read alike"
-    assert said in capsys.readouterr().err
+    message = f"labels {names} are two classes here, and read alike"
+    assert message in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------ in a program

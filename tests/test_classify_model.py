@@ -69,8 +69,8 @@ def clips_of(sets, labels=None, groups=None):
     labels = none if labels is None else labels
     groups = none if groups is None else groups
     return [
-        Clip(f"added set {i}", label, group, [one])
-        for i, (one, label, group) in enumerate(zip(sets, labels, groups))
+        Clip(f"added set {i}", label, group, [source])
+        for i, (source, label, group) in enumerate(zip(sets, labels, groups))
     ]
 
 
@@ -176,8 +176,8 @@ def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
     scores, classes = core.class_scores(
         codes, K_dd, K_xd, labels[::2], norm2=1, rule=rule
     )
-    found = predict(kept, sets[1::2]).labels
-    assert found.tolist() == classes[scores.argmax(axis=1)].tolist()
+    answers = predict(kept, sets[1::2]).labels
+    assert answers.tolist() == classes[scores.argmax(axis=1)].tolist()
 
 
 def test_every_row_that_can_be_chosen_is_tried_here():
@@ -222,14 +222,14 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     rows = evaluate(inputs, labels, None, (train, train + 1), settings)
     outcome = next(row for row in rows if row.method.name == model.method)
     assert all_in_words(outcome.chosen) == model.chosen
-    found = predict(model, sets[1::2])
-    assert found.labels.tolist() == outcome.predicted.tolist()
+    result = predict(model, sets[1::2])
+    assert result.labels.tolist() == outcome.predicted.tolist()
     if isinstance(model.estimator, CodingClassifier):  # temperatures are of other folds
         queries = model.queries(build_new(model, clips_of(sets[1::2])))
         scores = model.estimator.class_scores(queries)
         expected = outcome.estimator.class_scores(outcome.queries)
     else:
-        scores = found.scores
+        scores = result.scores
         expected = outcome.estimator.decision_function(outcome.queries)
     assert np.allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
@@ -259,9 +259,11 @@ def test_of_two_classes_the_one_of_the_higher_score_is_the_answer(name):
     model = fit(
         sets[:10], labels[two[:10]], settings=settings_of(name, p=[2]), recipe=Recipe(2)
     )
-    found = predict(model, sets)
-    assert set(found.labels) == {"ape", "bee"} and found.scores.shape == (16, 2)
-    assert found.labels.tolist() == found.classes[found.scores.argmax(axis=1)].tolist()
+    result = predict(model, sets)
+    assert set(result.labels) == {"ape", "bee"} and result.scores.shape == (16, 2)
+    assert (
+        result.labels.tolist() == result.classes[result.scores.argmax(axis=1)].tolist()
+    )
 
 
 def test_groups_are_kept_together_in_cross_validation():
@@ -292,9 +294,9 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
         settings=settings_of("pm", kernels=False),
         recipe=Recipe(2, fewer=True),
     )
-    found = predict(model, [videos[0], videos[1][:2], *videos[2:]])
-    assert found.failed == {"set 1": "set 1: a video needs three frames or more"}
-    assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
+    result = predict(model, [videos[0], videos[1][:2], *videos[2:]])
+    assert result.failed == {"set 1": "set 1: a video needs three frames or more"}
+    assert result.names == [f"set {i}" for i in range(len(videos)) if i != 1]
     unusable = build_new(
         model,
         [
@@ -305,8 +307,8 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
     )
     assert set(answers_of(model, unusable).failed) == {"b", "c"}
     alone = predict(model, [videos[0], *videos[2:]])
-    assert found.labels.tolist() == alone.labels.tolist()
-    assert found.scores.shape == (len(videos) - 1, 2)
+    assert result.labels.tolist() == alone.labels.tolist()
+    assert result.scores.shape == (len(videos) - 1, 2)
 
 
 def test_the_best_in_cross_validation_answers():
@@ -340,12 +342,12 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
         rng.random((2, 4, 6)),
         sets[1],
     ]
-    found = predict(model, new)
-    assert found.names == ["set 0", "set 4"] and found.labels.dtype == labels.dtype
-    assert list(found.failed) == ["set 1", "set 2", "set 3"]
-    assert "has frames of 6 x 4 and the model has 4 x 6" in found.failed["set 1"]
-    assert "has frames of 5 x 6 and the model has 4 x 6" in found.failed["set 2"]
-    assert "must hold p = 3 independent frames" in found.failed["set 3"]
+    result = predict(model, new)
+    assert result.names == ["set 0", "set 4"] and result.labels.dtype == labels.dtype
+    assert list(result.failed) == ["set 1", "set 2", "set 3"]
+    assert "has frames of 6 x 4 and the model has 4 x 6" in result.failed["set 1"]
+    assert "has frames of 5 x 6 and the model has 4 x 6" in result.failed["set 2"]
+    assert "must hold p = 3 independent frames" in result.failed["set 3"]
 
 
 def test_integers_stay_integers_as_labels_of_added_sets():
@@ -360,13 +362,13 @@ def test_sets_of_one_name_have_an_answer_each():
     sets, labels = image_sets()
     model = fit(sets, labels, settings=settings_of("gsc"))
     clips = [Clip("a", None, None, [rows]) for rows in sets[:4]]
-    found = answers_of(model, build_new(model, clips[:1])._replace(names=["a"]))
-    assert found.names == ["a"]
+    result = answers_of(model, build_new(model, clips[:1])._replace(names=["a"]))
+    assert result.names == ["a"]
     made = build_new(
         model, [clip._replace(name=f"{k}") for k, clip in enumerate(clips)]
     )
-    found = answers_of(model, made._replace(names=["a"] * 4))
-    assert found.names == ["a"] * 4 and found.labels.tolist() == labels[:4].tolist()
+    result = answers_of(model, made._replace(names=["a"] * 4))
+    assert result.names == ["a"] * 4 and result.labels.tolist() == labels[:4].tolist()
 
 
 @pytest.mark.parametrize("row", ["gsc", "kgsc"])
@@ -376,11 +378,11 @@ def test_a_set_of_fewer_directions_than_p_is_answered_by_its_own(row):
         sets, labels, settings=settings_of(row, p=[3]), recipe=Recipe(3, fewer=True)
     )
     flat = np.repeat(sets[0][:1], 6, axis=0)
-    found = predict(model, [sets[0], flat, sets[1]])
-    assert found.labels.tolist() == labels[[0, 0, 1]].tolist() and not found.failed
+    result = predict(model, [sets[0], flat, sets[1]])
+    assert result.labels.tolist() == labels[[0, 0, 1]].tolist() and not result.failed
     for alone in (flat, flat[:1]):
         scores = predict(model, [alone]).scores
-        np.testing.assert_allclose(scores[0], found.scores[1], atol=1e-6)
+        np.testing.assert_allclose(scores[0], result.scores[1], atol=1e-6)
     new = build_new(model, [Clip("new", None, None, [flat])])
     K = model.reader.inner.gram(model.reader.points(new))
     np.testing.assert_allclose(K, 1, atol=1e-6)
@@ -438,16 +440,16 @@ def test_labels_come_back_as_they_were_given(tmp_path, kind):
         sets, labels, settings=settings_of("nearest subspace", p=[2]), recipe=Recipe(2)
     )
     save(tmp_path / "model.npz", model)
-    found = predict(load(tmp_path / "model.npz"), sets[:3])
+    result = predict(load(tmp_path / "model.npz"), sets[:3])
     if kind == "bools":  # two classes
-        assert found.labels.dtype == bool
+        assert result.labels.dtype == bool
     else:
-        assert [(type(label), label) for label in found.labels.tolist()] == [
+        assert [(type(label), label) for label in result.labels.tolist()] == [
             (type(label), label) for label in plain
         ]
-        assert found.classes.tolist() == sorted(plain)
+        assert result.classes.tolist() == sorted(plain)
     if isinstance(given, np.ndarray) and given.dtype != object:
-        assert found.labels.dtype == found.classes.dtype == given.dtype
+        assert result.labels.dtype == result.classes.dtype == given.dtype
     files.save(
         tmp_path / "atoms.npz", np.eye(6).reshape(6, 3, 2).swapaxes(0, 1), labels=given
     )
@@ -832,8 +834,8 @@ def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
     leads = [row[0][1] for row in rows]
     assert wrong and len(leads) == len({clip for clip, _, _ in wrong})
     for lead, row in zip(leads, rows):
-        told, *_, clip = lead.split("\n")
-        truth, _, answer = told.partition(", not ")
+        title, *_, clip = lead.split("\n")
+        truth, _, answer = title.partition(", not ")
         assert (f"{truth}/{clip}.npy", truth, answer) in wrong
         # the nearest labelled clip, alone
         (reason,) = row[2:]
@@ -910,24 +912,26 @@ def test_answers_say_why_and_what_is_unlike_all_classes(tmp_path):
         settings=settings,
     )
     save(tmp_path / "model.npz", model)
-    found = predict(load(tmp_path / "model.npz"), [sets[i] for i in new])
+    result = predict(load(tmp_path / "model.npz"), [sets[i] for i in new])
     before = predict(model, [sets[i] for i in new])
-    assert np.array_equal(found.p_values, before.p_values)
-    assert np.array_equal(found.p_any, before.p_any)
-    assert found.because.tolist() == before.because.tolist()
+    assert np.array_equal(result.p_values, before.p_values)
+    assert np.array_equal(result.p_any, before.p_any)
+    assert result.because.tolist() == before.because.tolist()
     other = labels[new] == "dog"
-    assert (found.p_any[other] <= 0.1).all() and (found.p_any[~other] > 0.1).sum() >= 9
+    assert (result.p_any[other] <= 0.1).all() and (
+        result.p_any[~other] > 0.1
+    ).sum() >= 9
     for i in np.flatnonzero(~other):
-        assert found.p_values[i].argmax() == found.classes.tolist().index(
-            found.labels[i]
+        assert result.p_values[i].argmax() == result.classes.tolist().index(
+            result.labels[i]
         )
-        for words in found.because[i].split("; "):
+        for words in result.because[i].split("; "):
             name, label, share = words.rsplit(" ", 2)
             assert label == f"({labels[new][i]})" and float(share)
             assert labels[of_three][int(name.split()[1])] == labels[new][i]
-    possible, unlike = possible_classes(found, 0.9)
-    assert unlike.tolist() == (found.p_any <= 0.1).tolist()
-    assert possible == [found.classes[p > 0.1].tolist() for p in found.p_values]
+    possible, unlike = possible_classes(result, 0.9)
+    assert unlike.tolist() == (result.p_any <= 0.1).tolist()
+    assert possible == [result.classes[p > 0.1].tolist() for p in result.p_values]
     assert model.estimator.noticed(0.9, left_out=model.left_out) > 0.9
     assert model.estimator.noticed(1 - 1e-9, left_out=model.left_out) == 0
 
@@ -990,19 +994,23 @@ def test_a_model_that_learned_more_is_one_that_learned_all(tmp_path, name):
         settings=settings,
     )
     assert few.method == name
-    found = check_added(tmp_path / "grown.npz", few, parts, sets, labels, sets[18:])
-    assert found.classes.tolist() == ["ape", "bee", "cat"]
+    result = check_added(tmp_path / "grown.npz", few, parts, sets, labels, sets[18:])
+    assert result.classes.tolist() == ["ape", "bee", "cat"]
     if few.left_out is None:
         return
-    assert found.p_values.shape == (6, 3)
-    words = [one for why in [*found.because, *found.instead] for one in why.split("; ")]
-    names = [one.rsplit(" ", 1)[0] for one in words]
-    assert any(one.endswith("(cat)") for one in names)
-    assert any("added set" in one for one in names)
+    assert result.p_values.shape == (6, 3)
+    words = [
+        reason
+        for why in [*result.because, *result.instead]
+        for reason in why.split("; ")
+    ]
+    names = [reason.rsplit(" ", 1)[0] for reason in words]
+    assert any(title.endswith("(cat)") for title in names)
+    assert any("added set" in title for title in names)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [one for one in ON_VIDEOS if one != "CS-LDS"])
+@pytest.mark.parametrize("name", [row for row in ON_VIDEOS if row != "CS-LDS"])
 def test_a_model_of_videos_that_learned_more_is_one_that_learned_all(tmp_path, name):
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     videos, labels = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
@@ -1068,10 +1076,10 @@ def test_labels_of_any_kind_may_join(tmp_path, name, kind):
         settings=settings_of(name, p=[2]),
     )
     parts = first, rest[:4], rest[4:]
-    found = check_added(tmp_path / "grown.npz", few, parts, sets, labels, sets[18:])
-    assert found.classes.tolist() == sorted({*kind})
-    assert {type(one) for one in found.labels.tolist()} == {type(kind[0])}
-    assert {*found.labels.tolist()} <= {*kind}
+    result = check_added(tmp_path / "grown.npz", few, parts, sets, labels, sets[18:])
+    assert result.classes.tolist() == sorted({*kind})
+    assert {type(label) for label in result.labels.tolist()} == {type(kind[0])}
+    assert {*result.labels.tolist()} <= {*kind}
 
 
 def test_a_group_in_both_calls_is_one_group(tmp_path):
@@ -1094,7 +1102,7 @@ def test_a_group_in_both_calls_is_one_group(tmp_path):
     left_out = whole.estimator.left_out_scores(person)
     assert all(map(np.array_equal, grown.left_out, left_out))
     # a person is one group, not one for each call
-    apart = person[:15] + [f"{one} again" for one in person[15:]]
+    apart = person[:15] + [f"{group} again" for group in person[15:]]
     other = predict(whole_of(few, *given, groups=apart), sets[24:])
     assert not np.array_equal(other.p_values, expected.p_values)
     assert np.array_equal(other.scores, expected.scores)
@@ -1217,11 +1225,11 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
     main([*map(str, [*given, "--stack", 4, *out])])
     adding = "add", tmp_path / "more", "--model", kept, "--save"
     main([*map(str, [*adding, tmp_path / "m2.npz", *out])])
-    said = capsys.readouterr()
-    assert "2 sets more" in said.out
-    assert "labels '2' and '2.0' are two classes here, and read alike" in said.err
+    printed = capsys.readouterr()
+    assert "2 sets more" in printed.out
+    assert "labels '2' and '2.0' are two classes here, and read alike" in printed.err
     shutil.rmtree(tmp_path / "more" / "2.0")
-    assert "1/short.npy: n_blocks must be at most n_frames = 2" in said.err
+    assert "1/short.npy: n_blocks must be at most n_frames = 2" in printed.err
     with pytest.raises(SystemExit, match="1/short.npy: n_blocks must be at most"):
         main([*map(str, [*adding, tmp_path / "m3.npz", "--strict", *out])])
     model = replace(load(kept), labels=np.repeat([1, 2], 6))
@@ -1245,8 +1253,8 @@ def test_sets_that_the_model_has_already_are_passed_over(name):
     before = predict(model, sets[18:])
     again = [3, 14, 0, 15]
     given = [sets[i] for i in again], labels[again]
-    said = "passed over 2 that the model has already: added set 0, added set 2"
-    with pytest.warns(UserWarning, match=said):
+    message = "passed over 2 that the model has already: added set 0, added set 2"
+    with pytest.warns(UserWarning, match=message):
         grown = add(model, *given)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -1254,9 +1262,9 @@ def test_sets_that_the_model_has_already_are_passed_over(name):
     assert grown.names == [*model.names, "added set 1", "added set 3"]
     assert grown.labels.tolist() == labels[:16].tolist()
     expected = predict(alone, sets[18:])
-    found = predict(grown, sets[18:])
+    result = predict(grown, sets[18:])
     for name in ("scores", "p_values", "p_any", "labels"):
-        assert equal(getattr(found, name), getattr(expected, name))
+        assert equal(getattr(result, name), getattr(expected, name))
     with (
         pytest.warns(UserWarning, match="passed over 3 that the model has already"),
         pytest.raises(
@@ -1274,9 +1282,11 @@ def test_the_command_passes_over_clips_that_the_model_has(data, capsys):
     adding = "add", data / "data", "--model", data / "few.npz", "--out", data / "out"
     capsys.readouterr()
     main([*map(str, adding), "--save", str(data / "grown.npz")])
-    said = capsys.readouterr()
-    assert "1 set more, 2 classes" in said.out
-    assert "passed over 12 that the model has already: run/0.npy, run/1.npy" in said.err
+    printed = capsys.readouterr()
+    assert "1 set more, 2 classes" in printed.out
+    assert (
+        "passed over 12 that the model has already: run/0.npy, run/1.npy" in printed.err
+    )
     assert load(data / "grown.npz").names[-1] == "run/x.npy"
     (data / "data" / "run" / "x.npy").unlink()
     with pytest.raises(
@@ -1349,30 +1359,30 @@ def test_the_runner_up_has_the_next_score_and_reasons_of_its_class():
     settings = settings_of("gSC", p=[2])
     recipe = Recipe(3, fewer=True)
     model = fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
-    found = predict(model, sets[1::2])
-    order = np.argsort(-found.scores, axis=1, kind="stable")
-    assert found.labels.tolist() == found.classes[order[:, 0]].tolist()
-    assert found.runner_up.tolist() == found.classes[order[:, 1]].tolist()
+    result = predict(model, sets[1::2])
+    order = np.argsort(-result.scores, axis=1, kind="stable")
+    assert result.labels.tolist() == result.classes[order[:, 0]].tolist()
+    assert result.runner_up.tolist() == result.classes[order[:, 1]].tolist()
     for (first, other), second, words in zip(
-        found.reasons, found.runner_up, found.instead
+        result.reasons, result.runner_up, result.instead
     ):
         assert len(first) and words.count(f"({second})") == len(other)
-    assert any(other for _, other in found.reasons)
+    assert any(other for _, other in result.reasons)
 
 
 def test_a_model_keeps_a_small_image_of_each_set_and_of_more():
     sets, labels = image_sets()
-    sets = [one.reshape(len(one), -1, 4) for one in sets]
+    sets = [images.reshape(len(images), -1, 4) for images in sets]
     recipe = Recipe(3, fewer=True)
     settings = settings_of("gSC", p=[2])
     model = fit(sets[:20], labels[:20], recipe=recipe, settings=settings)
     model = add(model, sets[20:], labels[20:])
     assert len(model.pictures) == len(sets)
-    for one, picture in zip(sets, model.pictures):
-        n, h, w = np.shape(one)
+    for images, picture in zip(sets, model.pictures):
+        n, h, w = np.shape(images)
         assert picture.dtype == np.uint8 and picture.shape == (h, 3 * w + 4)
         for k, part in enumerate((picture[:, :w], picture[:, w + 2 : 2 * w + 2])):
-            frame = np.asarray(one[(2 * k + 1) * n // 6], float)
+            frame = np.asarray(images[(2 * k + 1) * n // 6], float)
             assert np.corrcoef(part.ravel(), frame.ravel())[0, 1] > 0.99
 
 
@@ -1395,9 +1405,9 @@ def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
     given += ["--save", data / "model.npz"]
     main([*map(str, given), "--methods", "gsc", "--dpi", "30"])
     paths = sorted((data / "data").rglob("*.npy"))
-    found = predict(load(data / "model.npz"), [np.load(path) for path in paths])
+    result = predict(load(data / "model.npz"), [np.load(path) for path in paths])
     names = [f"{path.parent.name}/{path.stem}" for path in paths]
-    two = np.sort(found.scores, axis=1)
+    two = np.sort(result.scores, axis=1)
     order = [names[i] for i in np.argsort(two[:, -1] - two[:, -2], kind="stable")]
     assert [row[0][1].split("\n")[1] for row in shown[0]] == order
 
@@ -1411,7 +1421,9 @@ def test_captions_call_a_class_that_is_a_number_so(data, monkeypatch):
     (rows,) = shown
     captions = [cell[1] for row in rows for cell in row if cell is not None]
     assert len(captions) > len(rows) > 1
-    assert all(re.match(r"class (3|10)(, share [\d.e-]+)?\n", one) for one in captions)
+    assert all(
+        re.match(r"class (3|10)(, share [\d.e-]+)?\n", caption) for caption in captions
+    )
 
 
 def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):

@@ -140,9 +140,9 @@ def test_without_arguments_an_overview_of_one_screen_names_each_command(capsys):
     for arguments in ([], ["-h"], ["--help"]):
         with pytest.raises(SystemExit, match="^0$"):
             main(arguments, "grassmann-classify")
-        told = capsys.readouterr()
-        lines = told.out.splitlines()
-        assert len(lines) <= 25 and not told.err
+        printed = capsys.readouterr()
+        lines = printed.out.splitlines()
+        assert len(lines) <= 25 and not printed.err
         for name in COMMANDS:
             assert any(f"  grassmann-classify {name} " in line for line in lines)
 
@@ -161,9 +161,9 @@ def test_help_of_a_command_has_an_example_that_it_takes(
 ):
     with pytest.raises(SystemExit, match="^0$"):
         main([name, "--help"], "grassmann-classify")
-    told = capsys.readouterr()
-    assert not told.err
-    (example,) = re.findall(r"^example:\n  (.*)$", told.out, re.MULTILINE)
+    printed = capsys.readouterr()
+    assert not printed.err
+    (example,) = re.findall(r"^example:\n  (.*)$", printed.out, re.MULTILINE)
     prog, *arguments = shlex.split(example)
     assert (prog, arguments[0]) == ("grassmann-classify", name)
     files_of_examples(tmp_path)
@@ -184,7 +184,7 @@ def test_each_option_of_a_command_is_in_one_group_and_few_are_in_the_first(name)
     shown = re.findall(r"^  (--?[a-zA-Z][\w-]*)", text, re.MULTILINE)
     assert sorted(shown) == sorted([*grouped, "-h", "--help-all"])
     headings = re.findall(r"^(\w.*):$", text, re.MULTILINE)
-    assert [one for one in headings if one in of_group] == [*of_group]
+    assert [heading for heading in headings if heading in of_group] == [*of_group]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -390,11 +390,11 @@ def test_a_wrong_argument_is_told_in_one_line_that_names_help(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="^2$"):
         main(words.split(), "grassmann-classify")
-    told = capsys.readouterr()
-    (line,) = told.err.splitlines()
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
     prog = f"grassmann-classify {name}".strip()
     assert line.startswith(f"{prog}: error: {rule}")
-    assert line.endswith(f"; see {prog} --help") and not told.out
+    assert line.endswith(f"; see {prog} --help") and not printed.out
     assert {path.name for path in tmp_path.iterdir()} == {"FILE", "DIR"}
 
 
@@ -406,8 +406,8 @@ def test_what_is_typed_neither_commands_the_terminal_nor_takes_two_lines(
     first = [str(tmp_path)] if option else []
     with pytest.raises(SystemExit, match="^2$"):
         main(["compare", *first, *wrong.split(" ", 1)], "grassmann-classify")
-    told = capsys.readouterr().err
-    assert told.endswith("\n") and told.rstrip("\n").isprintable()
+    printed = capsys.readouterr().err
+    assert printed.endswith("\n") and printed.rstrip("\n").isprintable()
 
 
 # -------------------------------------------------------- mistakes before a clip is read
@@ -484,8 +484,12 @@ def test_what_cannot_be_is_told_before_a_clip_is_read(
     before = contents(tmp_path)
     with pytest.raises(SystemExit, match=f"^grassmann-classify: {re.escape(why)}"):
         main(words.split(), "grassmann-classify")
-    told = capsys.readouterr()
-    assert not told.out and "frames of" not in told.err and "reading" not in told.err
+    printed = capsys.readouterr()
+    assert (
+        not printed.out
+        and "frames of" not in printed.err
+        and "reading" not in printed.err
+    )
     assert contents(tmp_path) == before
 
 

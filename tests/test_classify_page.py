@@ -135,8 +135,8 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     header = ["row", "accuracy, %", "±", "behind, points", "as good", "seconds"]
     table = page.rows[page.rows.index(header) :]
     rows = {row[0]: row for row in reversed(table)}
-    for name, found in results["methods"].items():
-        assert rows[name][1:3] == [f"{found['mean']:.1f}", f"{found['std']:.1f}"]
+    for name, result in results["methods"].items():
+        assert rows[name][1:3] == [f"{result['mean']:.1f}", f"{result['std']:.1f}"]
         behind = results["comparison"]["behind"].get(name)
         assert rows[name][3] == ("" if behind is None else f"{behind:.1f}")
         good = name in results["comparison"]["as_good"]
@@ -293,9 +293,10 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
     monkeypatch.setattr(plots, "plot_sheet", broken)
     monkeypatch.setattr(plots, "plot_gram", broken)
     page = page_of(data, "compare", "--repeats", "2", *FEW, "--p", "2")
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert (
-        "no picture gram: disk full\n" in said and "no picture wrong: disk full" in said
+        "no picture gram: disk full\n" in printed
+        and "no picture wrong: disk full" in printed
     )
     assert (data / "compare/pictures/map.png").read_bytes() in page.pictures
     page_of(data, "cluster", "-k", "2")

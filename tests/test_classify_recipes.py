@@ -26,7 +26,7 @@ GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
 def image_clips(n=6, n_frames=12, side=16):
     rng = np.random.default_rng(0)
     sets = rng.integers(0, 256, (n, n_frames, side, side), np.uint8)
-    return [Clip(f"{i}", i % 2, None, [one]) for i, one in enumerate(sets)]
+    return [Clip(f"{i}", i % 2, None, [images]) for i, images in enumerate(sets)]
 
 
 def turning(n=32, n_frames=16):
@@ -73,9 +73,9 @@ def of_images(centred):
 def test_the_candidates_are_those_that_frames_and_options_allow(
     shape, shortest, asked, names
 ):
-    found = recipes.recipes_of(PLAIN, shape, [shortest, shortest], **asked)
-    assert list(found) == names
-    for name, recipe in found.items():
+    candidates = recipes.recipes_of(PLAIN, shape, [shortest, shortest], **asked)
+    assert list(candidates) == names
+    for name, recipe in candidates.items():
         assert ("centred" in name) <= recipe.center
         assert ("stack 4" in name) <= (recipe.stack == 4)
         steps = min(32, shortest)
@@ -102,12 +102,12 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     """By every recipe, and whichever was asked before; nothing stays beyond its bound."""
     made = image_clips()
     base = build_all(made, recipes.base_of(PLAIN))
-    found = recipes.recipes_of(PLAIN, (16, 16), [12], None, [False, True], [1, 4])
-    assert {recipe.features for recipe in found.values()} >= {"raw", "hog", "lbp"}
+    candidates = recipes.recipes_of(PLAIN, (16, 16), [12], None, [False, True], [1, 4])
+    assert {recipe.features for recipe in candidates.values()} >= {"raw", "hog", "lbp"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        inputs = Bank(base, found, Settings(p=[1, 3]))
-    for name, recipe in [*found.items(), *reversed(found.items())]:
+        inputs = Bank(base, candidates, Settings(p=[1, 3]))
+    for name, recipe in [*candidates.items(), *reversed(candidates.items())]:
         expected = build_all(made, recipe)
         collection = inputs.by(name)
         np.testing.assert_array_equal(collection.X, expected.X)
@@ -195,10 +195,10 @@ def test_labels_of_the_test_part_change_neither_choices_nor_answers():
     parts = np.arange(20), np.arange(20, 32)
     other = label.copy()
     other[20:] = np.random.default_rng(0).permutation(other[20:])
-    found, same = (
+    rows, same = (
         outcomes(inputs_of_turning(sets, of), of, *parts) for of in (label, other)
     )
-    for name, row in found.items():
+    for name, row in rows.items():
         assert row.chosen == same[name].chosen
         assert row.predicted.tolist() == same[name].predicted.tolist()
 
@@ -209,13 +209,13 @@ def test_a_model_keeps_its_recipe(tmp_path, method):
     sets, label = turning()
     settings = Settings(methods=[method], atoms=4, lam=[0.1], p=[2], iterations=1)
     model = fit(sets[:20], label[:20], settings=settings)
-    found = predict(model, sets[20:])
-    assert (found.labels == label[20:]).mean() > 0.9
+    result = predict(model, sets[20:])
+    assert (result.labels == label[20:]).mean() > 0.9
     save(tmp_path / "model.npz", model)
     kept = load(tmp_path / "model.npz")
     again = predict(kept, sets[20:])
-    assert again.labels.tolist() == found.labels.tolist()
-    np.testing.assert_array_equal(again.scores, found.scores)
+    assert again.labels.tolist() == result.labels.tolist()
+    np.testing.assert_array_equal(again.scores, result.scores)
     short = [*sets[20:22], sets[22][:3]]
     failed = predict(kept, short).failed
     assert list(failed) == ["set 2"] and "4" in failed["set 2"]
@@ -232,7 +232,7 @@ def test_a_machine_on_frames_is_scikit_learns_by_hand(scale, n_classes):
     y = np.arange(12) % n_classes
     lengths = np.arange(12) % 3 + 2
     sets = [rng.standard_normal((n, 4)) + 2 * np.eye(4)[c] for n, c in zip(lengths, y)]
-    found = first_tries.FramesSVM(3.0, scale).fit(sets, y)
+    machine = first_tries.FramesSVM(3.0, scale).fit(sets, y)
     rows = np.concatenate(sets)
     if scale == "standardised":
         rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
@@ -245,9 +245,9 @@ def test_a_machine_on_frames_is_scikit_learns_by_hand(scale, n_classes):
     scores = np.add.reduceat(scores, starts, axis=0) / lengths.reshape(
         (-1,) + (1,) * (scores.ndim - 1)
     )
-    np.testing.assert_allclose(found.decision_function(sets), scores, atol=1e-9)
+    np.testing.assert_allclose(machine.decision_function(sets), scores, atol=1e-9)
     expected = scores.argmax(axis=1) if n_classes > 2 else (scores > 0).astype(int)
-    assert found.predict(sets).tolist() == expected.tolist()
+    assert machine.predict(sets).tolist() == expected.tolist()
     (C, labels), *_ = [
         (dict(which)["C"], labels)
         for which, labels in first_tries.predictions([3.0])(sets, sets, y).items()

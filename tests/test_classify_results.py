@@ -130,18 +130,18 @@ def refused(words, *others):
 
 def state(folder):
     """{name: what it is} of all that lies in a folder, but for marks of folders."""
-    found = {}
+    entries = {}
     for path in sorted(Path(folder).rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.name == MARK:
             continue
         if path.is_symlink():
-            found[name] = "a link to", os.readlink(path)
+            entries[name] = "a link to", os.readlink(path)
         elif path.is_dir():
-            found[name] = "a folder"
+            entries[name] = "a folder"
         else:
-            found[name] = path.read_bytes() if path.is_file() else "no plain file"
-    return found
+            entries[name] = path.read_bytes() if path.is_file() else "no plain file"
+    return entries
 
 
 def left(before, folder):
@@ -224,11 +224,11 @@ def test_a_folder_that_cannot_be_made_is_a_line(work):
     own_file(work / "file")
     before = state(work)
     for out in ("file/out", "kept.npz/a/b", ".", ".."):
-        said = refused(f"{COMMANDS['check'][0]} --out {out}")
-        assert said.startswith(
+        message = refused(f"{COMMANDS['check'][0]} --out {out}")
+        assert message.startswith(
             f"{PROG}: --out must be a folder that can be made, got {out}"
         )
-        assert len(said.splitlines()) == 1
+        assert len(message.splitlines()) == 1
     assert not left(before, work)
 
 
@@ -245,12 +245,12 @@ def test_a_disk_that_is_full_is_told_with_the_file_and_what_is_done_is_printed(
         write_whole(path, write)
 
     monkeypatch.setattr(files, "write_whole", full_after_two)
-    said = refused(f"compare data {LEARN} --repeats 4 --jobs 1")
+    message = refused(f"compare data {LEARN} --repeats 4 --jobs 1")
     why = os.strerror(errno.ENOSPC)
-    assert said == f"{PROG}: {Path('out', 'results.json')} cannot be written: {why}"
-    told = capsys.readouterr()
-    assert "after 3 of 4 splits" in told.out and "nearest subspace  " in told.out
-    assert told.err.splitlines()[-1] == "results: out"
+    assert message == f"{PROG}: {Path('out', 'results.json')} cannot be written: {why}"
+    printed = capsys.readouterr()
+    assert "after 3 of 4 splits" in printed.out and "nearest subspace  " in printed.out
+    assert printed.err.splitlines()[-1] == "results: out"
     assert json.loads(Path("out/results.json").read_text())["splits_done"] == 2
 
 
@@ -262,8 +262,8 @@ def test_a_model_is_saved_where_nothing_is(asked, name, work):
     os.symlink("nowhere", "linked")
     before = state(work)
     learn = LEARN if asked.startswith("predict") else ""
-    said = refused(f"{asked} {learn} --save {name}")
-    assert said == f"{PROG}: --save must be a new file, got {name}, which exists"
+    message = refused(f"{asked} {learn} --save {name}")
+    assert message == f"{PROG}: --save must be a new file, got {name}, which exists"
     assert not left(before, work)
 
 
@@ -273,10 +273,10 @@ def test_a_disk_that_is_full_names_the_model(work):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        said = refused(f"predict others --data data {LEARN} --save new.npz")
+        message = refused(f"predict others --data data {LEARN} --save new.npz")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert said == f"{PROG}: new.npz cannot be written: {os.strerror(errno.EFBIG)}"
+    assert message == f"{PROG}: new.npz cannot be written: {os.strerror(errno.EFBIG)}"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
@@ -455,10 +455,10 @@ def test_labels_of_a_file_command_no_terminal(work, capsys, pictures):
     run(f"predict {path.name} --data {path.name} --save red.npz {cheap}")
     run(f"predict {path.name} --model red.npz {cheap.partition('--p 1')[2]}")
     run(f"check {path.name} --recipe plain --p 1 {cheap.partition('--p 1')[2]}")
-    said = refused("add others --model red.npz --save red.npz")
-    told = capsys.readouterr()
-    assert r"\x1b[31mred" in told.out
-    for text in (told.out, told.err, said):
+    message = refused("add others --model red.npz --save red.npz")
+    printed = capsys.readouterr()
+    assert r"\x1b[31mred" in printed.out
+    for text in (printed.out, printed.err, message):
         assert all(c.isprintable() or c in "\n\r" for c in text)
     with contextlib.suppress(FileNotFoundError):
         assert "\x1b" not in Path("out/results.json").read_text()

@@ -50,10 +50,10 @@ def inputs_of(sets, label):
 
 
 def outcomes(inputs, label, *methods, settings=SETTINGS):
-    found = evaluate(
+    rows = evaluate(
         inputs, label, None, (TRAIN, TEST), settings, methods_of=lambda *_: methods
     )
-    return {outcome.method.name: outcome for outcome in found}
+    return {outcome.method.name: outcome for outcome in rows}
 
 
 def method(reads, estimator, grid=None, predict=None):
@@ -84,8 +84,8 @@ def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
         train = np.arange(12)
         of_kind = {"group": unit.astype(str)} if kind == "group" else {"clip": unit}
         collection = collection._replace(**of_kind)
-    of_set, said = kept_of(collection, tuning.Split(train, np.arange(12, 15)))
-    assert said == [
+    of_set, notes = kept_of(collection, tuning.Split(train, np.arange(12, 15)))
+    assert notes == [
         f"cross-validation needs two {kind}s of a class to train and tells nothing of 2 "
         "classes with one: b, c"
     ]
@@ -102,10 +102,10 @@ def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(t
     names = [f"x{c}#{i % 2}" for i, c in enumerate(clip)]
     collection = Collection(None, None, names, clip % 2, group, None, clip)
     train = np.arange(16 if torn else 18)
-    of_set, said = kept_of(collection, tuning.Split(train, np.arange(len(train), 24)))
+    of_set, notes = kept_of(collection, tuning.Split(train, np.arange(len(train), 24)))
     kept = clip if torn else group
     assert len(set(zip(of_set, kept))) == len(set(of_set)) == len(set(kept))
-    assert [text[:7] for text in said] == ["group r"] * torn
+    assert [text[:7] for text in notes] == ["group r"] * torn
     pairs = folds(collection.label[train], of_set[train], 0, 3)
     assert len(pairs) == 3 * (5 if torn else 3)
     for fit, validate in pairs:
@@ -114,10 +114,10 @@ def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(t
 
 def test_shares_of_uneven_classes_are_those_by_hand():
     """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of answers 3 of 3, 1 of 2, 1 of 2."""
-    found = shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
-    assert found["accuracy"] == pytest.approx(100 * 5 / 7)
-    assert found["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
-    assert found["f1"] == pytest.approx(100 * (6 / 7 + 1 / 2 + 2 / 3) / 3)
+    shares = shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
+    assert shares["accuracy"] == pytest.approx(100 * 5 / 7)
+    assert shares["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
+    assert shares["f1"] == pytest.approx(100 * (6 / 7 + 1 / 2 + 2 / 3) / 3)
 
 
 def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
@@ -144,8 +144,8 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
             return self.y_[np.arange(len(sets)) % len(self.y_)]
 
     row = method("sets", Shares(), {"lam": [1, 2, 3]})
-    found = outcomes(inputs_of(sets, label), label, row)["row"]
-    assert found.failed is None and asked.count(True) > asked.count(False) > 1
+    outcome = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert outcome.failed is None and asked.count(True) > asked.count(False) > 1
     made = {}
     fits = Sets(sets, Shares(), made)
     for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):
@@ -161,25 +161,25 @@ def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
     inputs = inputs_of(sets, label)
     grid = {"keep": [0.7, 0.9]}
     both = method("sets", MSM(), {"p": [1, 2, 9], **grid})
-    found = outcomes(inputs, label, both)["row"]
+    outcome = outcomes(inputs, label, both)["row"]
     alone = method("sets", MSM(), {"p": [1, 2], **grid})
     without = outcomes(inputs, label, alone)["row"]
-    assert found.failed is None and list(found.left_out) == ["9 directions"]
-    assert found.left_out["9 directions"].endswith("got 9")
+    assert outcome.failed is None and list(outcome.left_out) == ["9 directions"]
+    assert outcome.left_out["9 directions"].endswith("got 9")
     assert without.left_out == {}
     assert (
-        found.predicted == without.predicted
-    ).all() and found.chosen == without.chosen
+        outcome.predicted == without.predicted
+    ).all() and outcome.chosen == without.chosen
 
 
 def test_what_the_queries_alone_cannot_have_is_left_out():
     sets, label = noisy_sets(noise=0.1, lengths=[6] * 24 + [3] * 12, dimension=4)
     row = method("sets", MSM(), {"p": [1, 4]})
-    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    outcome = outcomes(inputs_of(sets, label), label, row)["row"]
     assert (
-        found.failed is None
-        and found.chosen == {"p": 1}
-        and list(found.left_out) == ["4 directions"]
+        outcome.failed is None
+        and outcome.chosen == {"p": 1}
+        and list(outcome.left_out) == ["4 directions"]
     )
 
 
@@ -197,9 +197,9 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
         }
 
     row = method(some, Nearest(), {"share": []}, predict=tuning.nearest_predictions)
-    found = outcomes(inputs, label, row)["row"]
-    assert found.left_out == {"share 0.9": "beyond the rank of set 7"}
-    assert found.chosen == {"share": 0.5}
+    outcome = outcomes(inputs, label, row)["row"]
+    assert outcome.left_out == {"share 0.9": "beyond the rank of set 7"}
+    assert outcome.chosen == {"share": 0.5}
     none = row._replace(reads=lambda inputs, train, recipe: {(("share", 0.9),): absent})
     assert outcomes(inputs, label, none)["row"].failed.endswith(
         "beyond the rank of set 7"
@@ -216,10 +216,10 @@ def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
         {"bound": []},
         predict=tuning.nearest_predictions,
     )
-    found = outcomes(inputs, label, row)["row"]
-    assert found.chosen == {"bound": 1.0}
-    assert "each set, got 0.2 for set 0 of 1 frame" in found.left_out["bound 0.2"]
-    assert {"bound 0.2", "bound 0.5"} == found.left_out.keys()
+    outcome = outcomes(inputs, label, row)["row"]
+    assert outcome.chosen == {"bound": 1.0}
+    assert "each set, got 0.2 for set 0 of 1 frame" in outcome.left_out["bound 0.2"]
+    assert {"bound 0.2", "bound 0.5"} == outcome.left_out.keys()
 
 
 def test_landmarks_suffice_for_the_directions_of_all_classes(monkeypatch):
@@ -324,8 +324,8 @@ def results_of(accuracies, **more):
         "warned": (),
     }
     return {
-        name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
-        for name, found in accuracies.items()
+        name: [{**usual, "accuracy": accuracy, **more} for accuracy in values]
+        for name, values in accuracies.items()
     }
 
 
@@ -339,10 +339,10 @@ def test_warnings_of_candidates_belong_to_their_row(recwarn):
             return super().fit(K, y)
 
     row = method("gram", Warns(), predict=tuning.nearest_predictions)
-    found = outcomes(inputs_of(sets, label), label, row)["row"]
-    assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
-    notes = [f"row: warned in 3 of 3 splits: {text}" for text in found.warned]
-    assert notes_of(results_of({"row": [90.0] * 3}, warned=found.warned)) == notes
+    outcome = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert outcome.warned == ("little is known", "of 24 sets") and not len(recwarn)
+    notes = [f"row: warned in 3 of 3 splits: {text}" for text in outcome.warned]
+    assert notes_of(results_of({"row": [90.0] * 3}, warned=outcome.warned)) == notes
 
 
 def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeypatch):
@@ -357,9 +357,11 @@ def test_what_it_will_take_is_said_after_each_split_but_the_last(capsys, monkeyp
     nearest = method("gram", Nearest(), predict=tuning.nearest_predictions)
     pairs = [(TRAIN, TEST), (TEST, TRAIN), (TRAIN, TEST)]
     methods_of = lambda *_: [nearest]  # noqa: E731
-    for done in run_splits(inputs, pairs, SETTINGS, methods_of=methods_of):
-        assert {len(found) for found in done.results.values()} == {now[0] / 30 + 1}
+    for progress in run_splits(inputs, pairs, SETTINGS, methods_of=methods_of):
+        assert {len(splits) for splits in progress.results.values()} == {
+            now[0] / 30 + 1
+        }
         now[0] += 30
-    said = capsys.readouterr().err.splitlines()
-    said = [line.partition("; ")[2] for line in said if line.startswith("split ")]
-    assert said == ["about 60 s to go", "about 30 s to go", ""]
+    lines = capsys.readouterr().err.splitlines()
+    lines = [line.partition("; ")[2] for line in lines if line.startswith("split ")]
+    assert lines == ["about 60 s to go", "about 30 s to go", ""]

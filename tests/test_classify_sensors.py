@@ -107,8 +107,8 @@ def test_tables_beside_other_clips_are_none(folders, capsys):
             np.save(folders / label / f"{i}.npy", clip)
     names = labelled("data", "--skip")
     assert names == {f"{c}/{i}.npy": c for c in ("run", "sit") for i in range(4)}
-    said = "passed over: 6 tables beside clips of another kind, as walk/0.csv"
-    assert said in capsys.readouterr().err
+    line = "passed over: 6 tables beside clips of another kind, as walk/0.csv"
+    assert line in capsys.readouterr().err
 
 
 def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
@@ -412,8 +412,8 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
     labelled = ["--label-column", "activity", *OF_SUBJECT]
     learning = ["add", "both/later.csv", "--model", "one.npz", "--save", "more.npz"]
     main([*learning, *labelled])
-    said, err = capsys.readouterr()
-    assert "84 sets more, 3 classes" in said
+    printed, err = capsys.readouterr()
+    assert "84 sets more, 3 classes" in printed
     assert "1 recording of 480 rows: 12 stretches of one activity and subject" in err
     more = load("more.npz")
     whole = load("both.npz")
@@ -647,7 +647,7 @@ def test_rows_without_a_group_are_left_out_and_the_others_keep_theirs(here, caps
     rows = []
     for person in ["a", "b", "c", ""]:
         for label in DIRECTIONS:
-            rows += [[*one, label, person] for one in signal(label, 30, rng)]
+            rows += [[*values, label, person] for values in signal(label, 30, rng)]
     write_table(here / "day.csv", rows, "ax,ay,az,activity,person")
     words = ["--label-column", "activity", "--group-column", "person", "--window", "10"]
     main(["compare", "day.csv", *words, "--repeats", "1", *QUICK])

@@ -72,17 +72,18 @@ def test_the_sets_of_a_clip_are_on_one_side_of_splits_and_folds():
     for split in pairs:
         assert sorted([*split.train, *split.test]) == list(range(24))
         assert not np.intersect1d(*(collection.clip[part] for part in split)).size
-        of_set, told = kept_of(collection, split)
-        assert not told
+        of_set, notes = kept_of(collection, split)
+        assert not notes
         for fit, validate in folds(
             collection.label[split.train], of_set[split.train], 0, 2
         ):
             clip = collection.clip[split.train]
             assert not np.intersect1d(clip[fit], clip[validate]).size
     torn = tuning.Split(np.arange(12), np.arange(11, 24, 2))
-    of_set, told = kept_of(collection, torn)
+    of_set, notes = kept_of(collection, torn)
     assert (
-        of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
+        of_set is None
+        and "clip b/c#3 has sets in both parts, 1 in all have" in notes[0]
     )
 
 
@@ -138,9 +139,9 @@ def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match)
 def test_a_train_part_that_has_no_two_groups_of_a_class_is_folded_by_clips():
     collection = runs()._replace(group=np.repeat(["p", "q"], 12))
     split = tuning.Split(np.arange(12), np.arange(12, 24))
-    of_set, told = kept_of(collection, split)
+    of_set, notes = kept_of(collection, split)
     assert of_set.tolist() == clip_names(collection.names, collection.clip)
-    assert told == [
+    assert notes == [
         "no class has two groups to train: cross-validation does not keep a group "
         "together"
     ]

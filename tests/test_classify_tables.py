@@ -50,9 +50,9 @@ def shares_by_hand(truth, predicted):
         if hit + missed:
             recalls.append(Fraction(hit, hit + missed))
         f1.append(Fraction(2 * hit, 2 * hit + missed + wrong))
-    found = Fraction(right, len(pairs)), sum(recalls) / len(recalls), sum(f1) / len(f1)
+    shares = Fraction(right, len(pairs)), sum(recalls) / len(recalls), sum(f1) / len(f1)
     return dict(
-        zip(("accuracy", "balanced", "f1"), (float(100 * one) for one in found))
+        zip(("accuracy", "balanced", "f1"), (float(100 * share) for share in shares))
     )
 
 
@@ -70,8 +70,8 @@ def shares_by_hand(truth, predicted):
     ],
 )
 def test_shares_are_those_of_plain_loops(truth, predicted):
-    found = shares_of(np.array([*truth]), np.array([*predicted]))
-    assert found == pytest.approx(shares_by_hand(truth, predicted), rel=1e-12)
+    shares = shares_of(np.array([*truth]), np.array([*predicted]))
+    assert shares == pytest.approx(shares_by_hand(truth, predicted), rel=1e-12)
 
 
 def test_shares_of_any_answers_are_those_of_plain_loops():
@@ -84,10 +84,10 @@ def test_shares_of_any_answers_are_those_of_plain_loops():
         predicted = np.where(
             rng.random(25) < 0.5, truth, rng.integers(0, n_classes, 25)
         )
-        found = shares_of(truth, predicted)
+        shares = shares_of(truth, predicted)
         by_hand = shares_by_hand(truth.tolist(), predicted.tolist())
-        assert found == pytest.approx(by_hand, rel=1e-12)
-        differ += len({round(one, 6) for one in found.values()}) == 3
+        assert shares == pytest.approx(by_hand, rel=1e-12)
+        differ += len({round(share, 6) for share in shares.values()}) == 3
     assert differ > 40
     assert shares_of(np.array([0, 1]), np.array([1, 1]))["balanced"] == 50
 
@@ -120,16 +120,16 @@ def test_answers_of_all_splits_are_those_of_the_test_parts_that_succeeded():
     label = np.array([*"abcabcab"])
     pairs = [([0], [1, 2, 3]), ([1], [0]), ([2], [7, 6]), ([3], [4, 5])]
     pairs = [tuple(map(np.array, pair)) for pair in pairs]
-    found = [
+    splits = [
         {"failed": None, "predicted": np.array([*"xyz"])},
         {"failed": "no rank", "predicted": None},
         {"failed": None, "predicted": np.array([*"uv"])},
     ]
-    truth, predicted = all_answers(label, pairs, found)  # the last split is to come
+    truth, predicted = all_answers(label, pairs, splits)  # the last split is to come
     assert "".join(truth) == "bcaba" and "".join(predicted) == "xyzuv"
-    nothing = all_answers(label, pairs, found[1:2])
-    assert [one.tolist() for one in nothing] == [[], []]
-    assert all(one.dtype == label.dtype for one in nothing)
+    nothing = all_answers(label, pairs, splits[1:2])
+    assert [part.tolist() for part in nothing] == [[], []]
+    assert all(part.dtype == label.dtype for part in nothing)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_answers_of_all_splits_are_those_of_the_test_parts_that_succeeded():
 )
 def test_classes_are_in_the_order_of_readers_each_once(names):
     order = np.random.default_rng(0).permutation(np.arange(3 * len(names)) % len(names))
-    found = natural_classes(np.array(names)[order])
-    assert found == names and type(found[0]) is type(names[0])
+    classes = natural_classes(np.array(names)[order])
+    assert classes == names and type(classes[0]) is type(names[0])
 
 
 def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_path):
@@ -171,21 +171,23 @@ def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class(tmp_pa
     kept = json.loads(content)
     assert not re.search(rb"\.\d{10}", content)
     assert kept["classes"] == order and kept["splits"] == kept["splits_done"] == 3
-    for name, found in results.items():
-        told = kept["methods"][name]
+    for name, row in results.items():
+        numbers = kept["methods"][name]
         counts = Counter()
-        for split, (_, test) in zip(found, pairs):
+        for split, (_, test) in zip(row, pairs):
             if split["failed"] is None:
                 counts.update(zip(label[test], split["predicted"]))
-        assert told["confusion"] == [[counts[t, p] for p in order] for t in order]
+        assert numbers["confusion"] == [[counts[t, p] for p in order] for t in order]
         for column in ("accuracy", "balanced", "f1"):
-            assert told[column] == [
+            assert numbers[column] == [
                 None if split["failed"] else pytest.approx(split[column])
-                for split in found
+                for split in row
             ]
-        done = [split["accuracy"] for split in found if split["failed"] is None]
-        assert told["mean"] == (pytest.approx(sum(done) / len(done)) if done else None)
-        assert (told["std"] is None) == (len(done) < 2)
+        values = [split["accuracy"] for split in row if split["failed"] is None]
+        assert numbers["mean"] == (
+            pytest.approx(sum(values) / len(values)) if values else None
+        )
+        assert (numbers["std"] is None) == (len(values) < 2)
     assert kept["methods"]["a"]["std"] == pytest.approx(
         np.std([split["accuracy"] for split in splits], ddof=1)
     )
@@ -202,12 +204,12 @@ def results_of(accuracies, **more):
     failed = {"accuracy": np.nan, "balanced": np.nan, "f1": np.nan, "failed": "no rank"}
     return {
         name: [
-            {**usual, "accuracy": one, "failed": None}
-            if one is not None
+            {**usual, "accuracy": accuracy, "failed": None}
+            if accuracy is not None
             else {**usual, **failed}
-            for one in found
+            for accuracy in values
         ]
-        for name, found in accuracies.items()
+        for name, values in accuracies.items()
     }
 
 
@@ -230,10 +232,10 @@ HEADS = ["accuracy, %", "balanced, %", "F1, %"]
 
 
 def results_with_all(k=7):
-    results = results_of({name: found[:k] for name, found in ACCURACIES.items()})
+    results = results_of({name: row[:k] for name, row in ACCURACIES.items()})
     rng = np.random.default_rng(0)
-    for found in results.values():
-        for split in found:
+    for row in results.values():
+        for split in row:
             split["seconds"] = rng.uniform(0.1, 3)
             if split["failed"] is None:
                 split["balanced"] = rng.uniform(20, 90)

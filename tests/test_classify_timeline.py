@@ -232,15 +232,15 @@ def test_a_column_that_no_new_recording_has_is_told(here, capsys):
     write(here / "day.csv", rows, labels)
     write(here / "bare.csv", rows)
     recipe = Recipe(2, window=20, columns=tuple("abcdef"))
-    for label, group, said in (
+    for label, group, names in (
         ("activity", None, []),
         ("activty", None, ["activty"]),
         ("activity", "who", ["who"]),
         ("activty", "who", ["activty", "who"]),
     ):
         new_stretches(find_new_clips(here), recipe, label, group)
-        told = [f"no new recording has the column {name}" for name in said]
-        assert capsys.readouterr().err.splitlines() == told
+        lines = [f"no new recording has the column {name}" for name in names]
+        assert capsys.readouterr().err.splitlines() == lines
     whole = replace(recipe, window=None)
     assert len(new_stretches(find_new_clips(here), whole, "activity")) == 2
     assert "each new recording is one clip" in capsys.readouterr().err
@@ -449,8 +449,8 @@ def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
     recipe = Recipe(2, window=20, rate=20.0, columns=tuple("abcdef"))
     clips = new_stretches(find_new_clips(here), recipe, "activity")
     assert [clip.name for clip in clips] == ["bare.csv@0", "day.csv@0"]
-    found = labelled_rows(clips, ["sit", "walk"], {"day.csv", "bare.csv"})
-    truth = [s[:4] for s in stretches_of(*found)]
+    parts = labelled_rows(clips, ["sit", "walk"], {"day.csv", "bare.csv"})
+    truth = [s[:4] for s in stretches_of(*parts)]
     assert truth == [
         ("day.csv", 0.5, 1, UNLIKE),
         ("day.csv", 1, 3, "sit"),
@@ -460,17 +460,17 @@ def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
     # as pandas writes whole numbers of a column that lacks some
     write(here / "day.csv", rows, np.where(labels == "sit", "1.0", "2.50"))
     numbers = new_stretches(find_new_clips(here), recipe, "activity")
-    *_, told = labelled_rows(numbers, ["1", "2.5", "x"], {"day.csv"})
-    assert {*told} == {"1", "2.5"}
-    *_, told = labelled_rows(numbers, [1.0, 3.0], {"day.csv"})
-    assert {*told} == {"1.0", UNLIKE}
+    *_, row_labels = labelled_rows(numbers, ["1", "2.5", "x"], {"day.csv"})
+    assert {*row_labels} == {"1", "2.5"}
+    *_, row_labels = labelled_rows(numbers, [1.0, 3.0], {"day.csv"})
+    assert {*row_labels} == {"1.0", UNLIKE}
     labels[10:20] = "nan"  # no label in training either
     labels = np.where(np.arange(100) < 60, labels, "wa\tlk")
     write(here / "day.csv", rows, labels)
     clips = new_stretches(find_new_clips(here), recipe, "activity")
     (name,) = {printable("wa\tlk", but="")}
-    found = labelled_rows(clips, ["sit", name], {"day.csv"})
-    assert [s[1:4] for s in stretches_of(*found)] == [(1, 3, "sit"), (3, 5, name)]
+    parts = labelled_rows(clips, ["sit", name], {"day.csv"})
+    assert [s[1:4] for s in stretches_of(*parts)] == [(1, 3, "sit"), (3, 5, name)]
 
 
 def test_compare_measures_borders_of_test_sets(here):
@@ -541,10 +541,10 @@ def test_a_model_knows_its_clock_and_answers_by_stretches(learned, here, capsys)
     assert re.fullmatch(r"gSC: [\d.]+ % right in cross-validation", first)
     assert columns.split("  ")[0] == "recording" and "from (seconds)" in columns
     assert [re.split("  +", line)[1] for line in lines] == answers
-    said = (
+    pattern = (
         r"([\d.]+) % of 62 windows right, ([\d.]+) % of the time; 3 borders off by (.*)"
     )
-    windows, time, border = re.fullmatch(said, score).groups()
+    windows, time, border = re.fullmatch(pattern, score).groups()
     assert float(windows) > 80 and float(time) > 90
     assert re.fullmatch(r"[\d.]+ seconds in the median", border)
     rows = rows_of(here / "out" / "predictions.csv")
@@ -588,16 +588,16 @@ def test_json_is_an_object_a_clip_and_nothing_else(learned, here, capsys):
     assert [o["clip"] for o in objects] == [row["clip"] for row in table]
     assert objects[-1]["clip"] == "z.csv" and objects[-1]["answer"] is None
     assert "must have one column t, got" in objects[-1]["failed"]
-    for told, row in zip(objects[:-1], table):
-        assert told["failed"] is None and told["end"] - told["start"] == 2
-        assert (told["answer"] or "") == row["answer"]
-        assert told["nearest class"] == row["nearest class"]
-        shares = told["probability"]
+    for record, row in zip(objects[:-1], table):
+        assert record["failed"] is None and record["end"] - record["start"] == 2
+        assert (record["answer"] or "") == row["answer"]
+        assert record["nearest class"] == row["nearest class"]
+        shares = record["probability"]
         assert sorted(shares) == ["run", "sit", "walk"]
         assert sum(shares.values()) == pytest.approx(1, abs=0.01)
-        assert "; ".join(told["possible"]) == row["possible"]
-        assert "; ".join(told["because"]) == row["because"] and told["because"]
-    answers = [told["answer"] for told in objects[:-1]]
+        assert "; ".join(record["possible"]) == row["possible"]
+        assert "; ".join(record["because"]) == row["because"] and record["because"]
+    answers = [record["answer"] for record in objects[:-1]]
     assert answers[0] == "walk" and answers[-1] is None
 
 
@@ -720,9 +720,9 @@ def test_new_recordings_have_their_groups_and_are_cut_where_these_change(here):
     # persons without labels
     text = ["person" if i == 0 else "bd"[i > 60] for i in range(121)]
     lines = (here / "new" / "y.csv").read_text().splitlines()
-    told = "\n".join(f"{line},{who}" for line, who in zip(lines, text))
+    table = "\n".join(f"{line},{who}" for line, who in zip(lines, text))
     (here / "bare").mkdir()
-    (here / "bare" / "y.csv").write_text(told)
+    (here / "bare" / "y.csv").write_text(table)
     names = ["--label-column", "activity", "--group-column", "person"]
     main(["predict", "bare", "--model", "m.npz", *names])
     groups = groups_in(here / "out-4" / "predictions.csv")

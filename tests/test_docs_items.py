@@ -48,8 +48,8 @@ def test_each_row_names_what_is_there(row):
     assert f"\ndef {name}(" in text
     if page != "this page":
         path = re.fullmatch(":doc:`(.*)`", page)[1]
-        found = [ROOT / "docs" / f"{path}.rst", ROOT / "examples" / f"{path}.py"]
-        assert any(one.is_file() for one in found)
+        sources = [ROOT / "docs" / f"{path}.rst", ROOT / "examples" / f"{path}.py"]
+        assert any(source.is_file() for source in sources)
 
 
 @pytest.mark.parametrize("kind", NUMBERED)

@@ -310,13 +310,13 @@ def test_a_picture_is_out_of_date_by_pixels_or_by_size(tmp_path, monkeypatch):
     larger = one_line(1)
     larger.set_size_inches(2, 1)
     figures = [one_line(1), one_line(2), larger]
-    assert [snippets.is_out_of_date(path, one) for one in figures] == [
+    assert [snippets.is_out_of_date(path, figure) for figure in figures] == [
         False,
         True,
         True,
     ]
     monkeypatch.setattr(snippets, "DRAWN_BY", "Matplotlib 99")
-    assert [snippets.is_out_of_date(path, one) for one in figures] == [
+    assert [snippets.is_out_of_date(path, figure) for figure in figures] == [
         False,
         False,
         True,

@@ -19,9 +19,9 @@ def examples(thing, name):
     """The examples of a module's or a function's docstring; of a class's and its
     methods'.
     """
-    found = FINDER.find(thing, name, module=False, globs={})
-    inside = [] if thing in LOADED.values() else found[1:]
-    return [test for test in [*found[:1], *inside] if test.examples]
+    tests = FINDER.find(thing, name, module=False, globs={})
+    inside = [] if thing in LOADED.values() else tests[1:]
+    return [test for test in [*tests[:1], *inside] if test.examples]
 
 
 PUBLIC = {
@@ -68,9 +68,9 @@ def test_each_public_name_has_an_example(name):
 @pytest.mark.filterwarnings("error")
 def test_examples_print_what_they_say(name):
     for test in ALL[name]:
-        said = []
-        Runner(verbose=False).run(test, out=said.append)
-        assert not said, "".join(said)
+        lines = []
+        Runner(verbose=False).run(test, out=lines.append)
+        assert not lines, "".join(lines)
 
 
 @pytest.mark.parametrize("name", ["gsc", "glc", "classify"])

@@ -147,10 +147,10 @@ def check_table(text, preset, results):
         rows = [key for key in results if paper_experiments.paper_name(key) == method]
         first = names.index(f"{method}, the paper") + 1
         assert rows and names[first : first + len(rows)] == rows
-    for key, found in results.items():
+    for key, result in results.items():
         *each, over_all = [cell.strip() for cell in lines[key]]
-        assert over_all == f"{found['mean']:.1f} ± {found['std']:.1f}"
-        expected = [f"{accuracy:.1f}" for accuracy in found["accuracy"]]
+        assert over_all == f"{result['mean']:.1f} ± {result['std']:.1f}"
+        expected = [f"{accuracy:.1f}" for accuracy in result["accuracy"]]
         assert each == (expected if preset.columns else [])
 
 
@@ -180,11 +180,11 @@ def test_other_splits_than_the_papers_have_no_columns(capsys):
 def test_gait_splits_share_no_person(tmp_path):
     make_casia(tmp_path)
     preset = PRESETS["casia"]
-    found = preset.clips(tmp_path)
-    assert len(found) == 16
-    assert all(len(clip.sources) == 11 for clip in found)
-    label = np.array([clip.label for clip in found])
-    group = np.array([clip.group for clip in found])
+    clips = preset.clips(tmp_path)
+    assert len(clips) == 16
+    assert all(len(clip.sources) == 11 for clip in clips)
+    label = np.array([clip.label for clip in clips])
+    group = np.array([clip.group for clip in clips])
     collection = type("C", (), {"label": label, "group": group})
     for train, test in preset.splits(collection, tmp_path, 3, 0):
         assert not set(group[train]) & set(group[test])

@@ -64,8 +64,8 @@ def run(folder, *arguments):
 
 def accuracies(text):
     """{method: accuracy} from a printed table."""
-    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\w$", text, re.MULTILINE)
-    return {method: float(number) for method, number in found}
+    rows = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\w$", text, re.MULTILINE)
+    return {method: float(number) for method, number in rows}
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
@@ -76,7 +76,7 @@ def test_pages_print_what_they_say_and_draw_what_they_show(page, elsewhere):
         out_of_date[path] = snippets.is_out_of_date(path, figure)
 
     pairs = snippets.run(page, compare)
-    assert all(printed == said for printed, said in pairs), pairs
+    assert all(printed == promised for printed, promised in pairs), pairs
     assert pairs or page.stem == "testing"
     assert not any(out_of_date.values()), f"make pages draws others: {out_of_date}"
     assert out_of_date or page.parent != GUIDE
@@ -117,9 +117,9 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
             )
     with pytest.raises(AssertionError) as failure:
         names["test_my_angles"]()
-    said = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
+    notes = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
     (promised,) = blocks_with(page, "X=array")
-    assert re.sub(r"\s+", " ", promised).strip() in said
+    assert re.sub(r"\s+", " ", promised).strip() in notes
     names["my_angles"] = principal_angles
     names["test_my_angles"]()
     with pytest.raises(AssertionError):
@@ -130,14 +130,14 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
 
 def test_the_page_on_arrays_writes_files_that_the_commands_read(elsewhere):
     snippets.run(GUIDE / "arrays.rst")
-    found, parts = load_npz("digits.npz")
-    assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
-    assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
-    assert all(clip.group is None for clip in found)
+    clips, parts = load_npz("digits.npz")
+    assert [clip.sources[0].shape for clip in clips] == [(8, 8, 8)] * 120
+    assert [clip.label for clip in clips] == list(np.repeat(range(10), 12))
+    assert all(clip.group is None for clip in clips)
     ((_, train, _),) = parts.pairs
     assert [*train] == [f"set {i}" for i in range(0, 120, 2)]
-    found, _ = load_npz("bases.npz")
-    assert {clip.sources[0].columns.shape for clip in found} == {(64, 4)}
+    clips, _ = load_npz("bases.npz")
+    assert {clip.sources[0].columns.shape for clip in clips} == {(64, 4)}
 
 
 def test_the_page_on_sensors_makes_the_recording_that_it_tells_of(elsewhere, capsys):
@@ -145,9 +145,9 @@ def test_the_page_on_sensors_makes_the_recording_that_it_tells_of(elsewhere, cap
     snippets.run(page)
     capsys.readouterr()
     options = Recipe(1, window=100, step=50), "activity", "person"
-    found, _ = labelled_stretches(elsewhere / "day.csv", *options)
-    assert {len(clip.sources[0]) for clip in found} == {1000}
-    assert "day.csv@3000" in [clip.name for clip in found]
+    clips, _ = labelled_stretches(elsewhere / "day.csv", *options)
+    assert {len(clip.sources[0]) for clip in clips} == {1000}
+    assert "day.csv@3000" in [clip.name for clip in clips]
     (printed,) = blocks_with(page, "456 sets of frames")
     assert printed.startswith(capsys.readouterr().err)
 

@@ -46,7 +46,7 @@ assert not {SLOW} & set(sys.modules)
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["table_digits", "--fomat", "pdf"], "unrecognized arguments: --fomat"),
         (["table_digits", "--dpi", "3"], "argument --dpi: must be 10 to 2400, got 3"),
@@ -59,16 +59,16 @@ assert not {SLOW} & set(sys.modules)
         (["paper_experiments", "casia"], "--data is needed, or --help-data"),
     ],
 )
-def test_mistakes_are_named_before_anything_is_done(arguments, told):
+def test_mistakes_are_named_before_anything_is_done(arguments, message):
     script, *others = arguments
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", f"examples.{script}", *others],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert done.returncode == 2 and told in done.stderr and not done.stdout
+    assert process.returncode == 2 and message in process.stderr and not process.stdout
 
 
 def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
@@ -79,8 +79,8 @@ def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
         preset.data in everything for preset in paper_experiments.PRESETS.values()
     )
     paper_experiments.main(["ballet", "--help-data"])
-    one = capsys.readouterr().out
-    assert one.strip() in everything and one.count("Download:") == 1
+    single = capsys.readouterr().out
+    assert single.strip() in everything and single.count("Download:") == 1
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
     monkeypatch.setattr(search_synthetic, "FIRST", kinds)
     monkeypatch.setattr(search_synthetic, "SECOND", kinds)
 
-    def found(halves):
+    def figures(halves):
         """Figures 100, but the paper's for kind 1, sigmas 3 and 5, variant 2."""
         tables = {}
         for method, row in table_synthetic.PAPER.items():
@@ -175,7 +175,7 @@ def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
             tables[method][1, [3, 5], 2] = row[halves]
         return tables
 
-    tables = iter([found(slice(0, 2)), found(slice(2, 4))])
+    tables = iter([figures(slice(0, 2)), figures(slice(2, 4))])
     monkeypatch.setattr(search_synthetic, "grid", lambda kinds: next(tables))
     search_synthetic.main()
     first, *_ = capsys.readouterr().out.strip().split("\n\n")

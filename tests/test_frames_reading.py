@@ -462,11 +462,11 @@ def test_headers_tell_what_reading_gives(tmp_path, name):
         except ValueError as error:
             expected = str(error)
         try:
-            told = read_shape(tmp_path / name, **options)
+            answer = read_shape(tmp_path / name, **options)
         except ValueError as error:
-            told = str(error)
-        if name in SOUND or isinstance(told, str) and name != "bytes.npz":
-            assert told == expected
+            answer = str(error)
+        if name in SOUND or isinstance(answer, str) and name != "bytes.npz":
+            assert answer == expected
 
 
 def test_headers_decode_nothing(tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_texts_and_gaps_are_read_where_they_are_asked_for(tmp_path):
     table = frames.read_table(path, texts=["what", "who"], gaps=True)
     assert table.names == ["ax"]
     np.testing.assert_array_equal(table.numbers, [[np.nan], [2], [np.nan]])
-    assert [one.tolist() for one in table.texts] == [
+    assert [column.tolist() for column in table.texts] == [
         ["sit", "", "walk"],
         ["7", "7", "8"],
     ]

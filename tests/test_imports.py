@@ -119,9 +119,9 @@ def test_a_zip_is_imported_from(tmp_path):
         archive.write(ROOT / "baselines", "baselines")  # as zip -r does
         for name in (CORE, "shared", "learn", "files", "baselines.hulls"):
             archive.write(modules()[name], modules()[name].relative_to(ROOT))
-    (found,) = run_python(ZIPPED, cwd=tmp_path, **QUICK)
+    (line,) = run_python(ZIPPED, cwd=tmp_path, **QUICK)
     inside = tmp_path / "lib.zip"
-    assert found == f"{inside / 'learn.py'} {inside / 'baselines' / 'hulls.py'}"
+    assert line == f"{inside / 'learn.py'} {inside / 'baselines' / 'hulls.py'}"
 
 
 # one kernel

@@ -99,6 +99,6 @@ def changed_arrays(value, change):
 
 def contents(value):
     """The bytes of all arrays in a value and its parts."""
-    found = []
-    changed_arrays(value, lambda array: found.append(array.tobytes()))
-    return found
+    blocks = []
+    changed_arrays(value, lambda array: blocks.append(array.tobytes()))
+    return blocks

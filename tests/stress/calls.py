@@ -56,23 +56,23 @@ def public_calls():
     """{name: (function, parameters)} of all that can be called of the public names, but
     for strategies, whose arguments hypothesis checks.
     """
-    found = {}
+    calls = {}
     for module in sorted({*modules()} - {"strategies"}):
         imported = importlib.import_module(f"{CORE}.{module}".removesuffix(f".{CORE}"))
-        for last in [one for one in imported.__all__ if one not in NO_CALL]:
+        for last in [word for word in imported.__all__ if word not in NO_CALL]:
             name = f"{module.rpartition('.')[2]}.{last}"
             thing = getattr(imported, last)
             if inspect.isclass(thing):
                 for steps in sequences_of(thing):
                     call = functools.partial(called_object, thing, steps)
-                    found[f"{name}.{steps[-1]}"] = call, parameters_of(thing, *steps)
+                    calls[f"{name}.{steps[-1]}"] = call, parameters_of(thing, *steps)
             else:
                 parameters = parameters_of(thing)
                 way = drawn if module == "plots" else on_threads
                 special = module == "plots" or "client" in parameters
                 call = functools.partial(way, thing) if special else thing
-                found[name] = call, parameters
-    return found
+                calls[name] = call, parameters
+    return calls
 
 
 def sequences_of(cls):
@@ -93,13 +93,13 @@ def parameters_of(thing, *steps):
     """{argument: its inspect.Parameter}, those of the methods of a class as
     "method.argument".
     """
-    found = {}
+    parameters = {}
     for step in (None, *steps):
         function = thing if step is None else getattr(thing, step)
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind not in VARIABLE and name != "self":
-                found[f"{step}.{name}" if step else name] = parameter
-    return found
+                parameters[f"{step}.{name}" if step else name] = parameter
+    return parameters
 
 
 def called_object(cls, steps, **arguments):
@@ -141,7 +141,7 @@ def drawn(plot, **arguments):
 
 def run(name, arguments, changes=()):
     """The result of a call with some arguments changed, on copies of the others."""
-    own = {one: value for one, value in arguments.items() if one not in changes}
+    own = {key: value for key, value in arguments.items() if key not in changes}
     return public_calls()[name][0](**copy.deepcopy(own), **dict(changes))
 
 
@@ -167,16 +167,16 @@ def simplest(name):
             given[argument] = values[argument][0]
         elif type(parameter.default) in (int, float):
             given[argument] = parameter.default
-    needed = [one for one in parameters if parameters[one].default is REQUIRED]
-    others = [one for one in parameters if one not in {*given, *needed}]
-    for extra in [[], *([one] for one in others)]:
+    needed = [key for key in parameters if parameters[key].default is REQUIRED]
+    others = [key for key in parameters if key not in {*given, *needed}]
+    for extra in [[], *([key] for key in others)]:
         asked = [*needed, *extra]
-        choices = itertools.product(*(values[one] for one in asked))
+        choices = itertools.product(*(values[key] for key in asked))
         for chosen in itertools.islice(choices, MOST_TRIALS):
             arguments = given | dict(zip(asked, chosen))
             if holds(name, arguments):
-                least = {one: arguments[one] for one in (*given, *needed)}
-                varied = {one: values[one] for one in asked + others if values[one]}
+                least = {key: arguments[key] for key in (*given, *needed)}
+                varied = {key: values[key] for key in asked + others if values[key]}
                 return arguments, least, varied
     raise AssertionError(f"{name} has no valid call of the values in {__file__}")
 
@@ -202,7 +202,7 @@ def values_of(name, argument):
     last = argument.rpartition(".")[2]
     owners = (name.rpartition(".")[2], thing, module)
     known = [
-        known_values().get(one) for one in (*(f"{o}.{last}" for o in owners), last)
+        known_values().get(key) for key in (*(f"{o}.{last}" for o in owners), last)
     ]
     return next((values for values in known if values), [])
 

@@ -14,14 +14,14 @@ QUICK = "--p 2 --repeats 1 --lam 0.1 --neighbors 1 --C 1 --skip".split()
 
 def run(*words):
     """What the command ends with: None, a status or a message; never a traceback."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             main([str(word) for word in words], "grassmann-classify")
             end = None
         except SystemExit as error:
             end = error.code
-    assert "Traceback" not in said.getvalue()
+    assert "Traceback" not in output.getvalue()
     assert end in (None, 0, 1, 2) or isinstance(end, str)
     return end
 

@@ -81,14 +81,14 @@ def dense_runs(
         columns = [np.interp(times, np.arange(len(rows)), column) for column in rows.T]
         rows = np.stack(columns, axis=1)
     length = window or len(rows)
-    found = []
+    runs = []
     for start in range(0, len(rows) - length + 1, length):
         places = range(start, start + length - stack + 1)
         part = np.stack([rows[i : i + stack].ravel() for i in places])
         if center:
             part = part - part.mean(axis=0)
-        found.append(part)
-    return found
+        runs.append(part)
+    return runs
 
 
 @given(generators, st.sampled_from([0.3, 0.5, 1, 0.9]), st.integers(0, 8))
@@ -103,7 +103,7 @@ def test_splits_keep_clips_whole_and_classes_on_both_sides(rng, share, seed):
             assert sorted(label[np.unique(clip[train])]) == [*"abc"]
     group = np.array(["x", "y", "z"])[np.arange(len(label)) % 3]
     left_out = [{*group[test]} for _, test in split_by_group(label, group)]
-    assert sorted("".join(one) for one in left_out) == ["x", "y", "z"]
+    assert sorted("".join(part) for part in left_out) == ["x", "y", "z"]
 
 
 @settings(max_examples=15)
@@ -128,11 +128,11 @@ def test_tables_say_the_numbers_of_the_results(rng, odd, repeats):
         assert {row[1] for row in rows} == {*map(str, range(repeats))}
         assert {row[0] for row in rows} <= {printable(name, but="") for name in names}
         assert all(row[2] == row[0].partition("/")[0] for row in rows)
-        for k, told in enumerate(results["methods"].values()):
-            check_numbers(rows, 3 + k, told, [*map(str, results["classes"])])
+        for k, method in enumerate(results["methods"].values()):
+            check_numbers(rows, 3 + k, method, [*map(str, results["classes"])])
 
 
-def check_numbers(rows, column, told, classes):
+def check_numbers(rows, column, method, classes):
     """Accuracy, balanced accuracy and F1 of each split, and the confusion matrix, as
     scikit-learn counts them.
     """
@@ -141,10 +141,10 @@ def check_numbers(rows, column, told, classes):
         "balanced": metrics.balanced_accuracy_score,
         "f1": functools.partial(metrics.f1_score, average="macro"),
     }
-    for k in range(len(told["accuracy"])):
-        truth, found = zip(*((r[2], r[column]) for r in rows if r[1] == str(k)))
+    for k in range(len(method["accuracy"])):
+        truth, predicted = zip(*((r[2], r[column]) for r in rows if r[1] == str(k)))
         for name, score in scores.items():
-            assert abs(told[name][k] - 100 * score(truth, found)) <= 1e-6
-    truth, found = zip(*((row[2], row[column]) for row in rows))
-    confusion = metrics.confusion_matrix(truth, found, labels=classes)
-    assert np.array_equal(told["confusion"], confusion) and not any(told["failed"])
+            assert abs(method[name][k] - 100 * score(truth, predicted)) <= 1e-6
+    truth, predicted = zip(*((row[2], row[column]) for row in rows))
+    confusion = metrics.confusion_matrix(truth, predicted, labels=classes)
+    assert np.array_equal(method["confusion"], confusion) and not any(method["failed"])

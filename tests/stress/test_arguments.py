@@ -169,7 +169,7 @@ def test_what_does_not_suit_an_argument_is_refused_by_its_name(name, data, rng):
     unasked = {"None"} if default is None or argument == "base" else set()
     unasked |= HUGE if last in ENDLESS else set()
     unasked |= {"inf"} if last == "shrinkage" else set()  # nothing is whitened
-    how = data.draw(st.sampled_from([one for one in values if one not in unasked]))
+    how = data.draw(st.sampled_from([kind for kind in values if kind not in unasked]))
     must_fail = how in refused and argument in arguments
     must_fail &= not may_be_unused(name, argument, default, arguments)
     must_fail &= last != "paths" or how not in REFUSED_LABELS
@@ -199,11 +199,11 @@ def check_error(error, name, argument, arguments, how, value):
     of_file = isinstance(error, (OSError, ValueError)) and shown in str(error)
     if {"PathLike", "Any"} & hints and of_file:
         return
-    told = f"{name}({argument} = {how}): {type(error).__name__}: {error}"
-    assert isinstance(error, (ValueError, TypeError, ImportError)), told
+    report = f"{name}({argument} = {how}): {type(error).__name__}: {error}"
+    assert isinstance(error, (ValueError, TypeError, ImportError)), report
     origin = traceback.extract_tb(error.__traceback__)[-1].filename
     ours = Path(origin).parent in (ROOT, ROOT / "baselines", ROOT / "large")
-    assert ours or origin.endswith(CLEAR_ELSEWHERE), f"{told}, raised in {origin}"
+    assert ours or origin.endswith(CLEAR_ELSEWHERE), f"{report}, raised in {origin}"
     accepted = [argument.rpartition(".")[2]]
     valid = arguments.get(argument)
     texts = isinstance(valid, list) and isinstance(valid[0], str)
@@ -212,7 +212,7 @@ def check_error(error, name, argument, arguments, how, value):
         accepted += [other.rpartition(".")[2] for other in parameters]
     accepted += [held for word in accepted for held in HELD.get(word, "").split()]
     named = re.search(rf"\b({'|'.join(accepted)})\b", str(error))
-    assert named, f"{told} does not name {argument}"
+    assert named, f"{report} does not name {argument}"
 
 
 def are_alike(value, valid):
@@ -242,16 +242,16 @@ ROUNDED = 32 * np.finfo(float).eps * 2
 @given(data=st.data())
 def test_the_layout_of_arrays_changes_nothing(name, data):
     plain = data.draw(valid_arguments(name))
-    whole = [one for one in plain if one.rpartition(".")[2] in DATA]
+    whole = [key for key in plain if key.rpartition(".")[2] in DATA]
     layout = data.draw(st.sampled_from([*LAYOUTS, *["integers"][: len(whole)]]))
     if layout == "integers":
         rounded = {
-            one: changed_arrays(plain[one], lambda A: np.rint(4 * A)) for one in whole
+            key: changed_arrays(plain[key], lambda A: np.rint(4 * A)) for key in whole
         }
-        changed = {one: changed_arrays(rounded[one], np.int32) for one in whole}
+        changed = {key: changed_arrays(rounded[key], np.int32) for key in whole}
         plain = plain | rounded
     else:
-        changed = {one: changed_arrays(plain[one], LAYOUTS[layout]) for one in plain}
+        changed = {key: changed_arrays(plain[key], LAYOUTS[layout]) for key in plain}
     try:
         expected = run(name, plain)
     except ValueError:

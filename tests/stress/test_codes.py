@@ -66,12 +66,12 @@ def test_sparse_codes_are_optimal(problem, shares, options, from_grams, start):
         warnings.simplefilter("always")
         if from_grams:
             more["norm2"] = problem.norm2
-            found = core.sparse_codes(*grams_of(problem), lam, **options, **more)
+            result = core.sparse_codes(*grams_of(problem), lam, **options, **more)
         else:
-            found = core.gsc(problem.X, problem.D, lam, **options, **more)
-    codes = found.codes if isinstance(found.codes, list) else [found.codes]
+            result = core.gsc(problem.X, problem.D, lam, **options, **more)
+    codes = result.codes if isinstance(result.codes, list) else [result.codes]
     codes = np.reshape([*map(core.dense_codes, codes)], (-1, *k.shape)).astype(float)
-    gaps = np.reshape(found.gap, (-1, len(k))) * bool(caught)
+    gaps = np.reshape(result.gap, (-1, len(k))) * bool(caught)
     for i, j in np.ndindex(gaps.shape):
         own = problem._replace(K_xd=k[j], lam=np.ravel(shares)[i] * peaks[j])
         check_code(own, codes[i, j], options["positive"], max(gaps[i, j], 0))

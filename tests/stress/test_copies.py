@@ -60,15 +60,15 @@ BESIDE = LINKS | {
 @functools.cache
 def needs(name):
     """The module, and those that its import statements, outside functions, lead to."""
-    found = {name} - {CORE}
+    names = {name} - {CORE}
     for statement in ast.parse(modules()[name].read_bytes()).body:
         if isinstance(statement, ast.ImportFrom):
             own = statement.module.removeprefix(f"{CORE}.")
-            for inside in [own, *(f"{own}.{one.name}" for one in statement.names)]:
+            for inside in [own, *(f"{own}.{alias.name}" for alias in statement.names)]:
                 inside = inside.removeprefix(f"{CORE}.")
                 if inside in NAMES:
-                    found |= needs(inside)
-    return found
+                    names |= needs(inside)
+    return names
 
 
 @pytest.mark.parametrize("place", ["plain", "sp ace ünï", "a/b.c/d", "zip", "package"])
@@ -100,14 +100,14 @@ def test_copied_modules_are_found_with_what_they_need(place, some, whole, beside
             path = folder
             core = f"package.{CORE}"
         elsewhere = tempfile.mkdtemp(dir=folder)
-        said = run_python(
+        lines = run_python(
             CHILD, path, core, form, *NAMES, cwd=elsewhere, NUMBA_DISABLE_JIT="1"
         )
-        found = json.loads(said.pop())
-        assert not said, "something else was run"
-        file, right = found.pop("")
+        answers = json.loads(lines.pop())
+        assert not lines, "something else was run"
+        file, right = answers.pop("")
         assert file.startswith(str(path)) and right
-        for name, answer in found.items():
+        for name, answer in answers.items():
             if place == "package" or not needs(name) <= some:
                 assert answer is None, f"{name} is found, though not all was copied"
             else:

@@ -92,12 +92,14 @@ def check_reading(name, data, may_be_read=False):
     Path(name).write_bytes(data)
     path = os.path.abspath(name)
     try:
-        found = READERS.get(name, lambda path: np.array(frames.read_frames(path)))(path)
+        content = READERS.get(name, lambda path: np.array(frames.read_frames(path)))(
+            path
+        )
     except ValueError as error:
         assert name == "sets.npz" or name in str(error), "the file is not named"
         return
     assert may_be_read or name not in STRICT, "accepted"
-    assert name in READERS or found.ndim > 1, "no frames"
+    assert name in READERS or content.ndim > 1, "no frames"
 
 
 @settings(max_examples=1500)

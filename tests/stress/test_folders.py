@@ -122,8 +122,8 @@ def test_good_clips_are_used_and_others_named(name, rng, more, options, classes)
         root = Path(folder, "data")
         good = {*put_classes(root, rng, *classes)}
         bad = set()
-        for one in {name, *more}:
-            content, ours, theirs = HOSTILE[one]
+        for kind in {name, *more}:
+            content, ours, theirs = HOSTILE[kind]
             for path in content:
                 put(root / path, content[path])
             good |= {*(content if ours is None else ours)}

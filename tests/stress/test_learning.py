@@ -229,8 +229,8 @@ def collected(draw, learner, m, rows):
     if not apart or draw(booleans):
         return learner.collect(m.X[rows], None if m.weights is None else m.given[rows])
     fork = learner.fork()
-    for one, half in zip((learner, fork), halves):
-        one.collect(m.X[half], m.given[half])
+    for stream, half in zip((learner, fork), halves):
+        stream.collect(m.X[half], m.given[half])
     return learner.merge(fork)
 
 

@@ -120,8 +120,8 @@ def test_threads_change_nothing(name, seed, of_blas, of_numba, n_callers):
             calls = [pool.submit(call) for _ in range(n_callers)]
         assert settings_of_threads() == before
     tol = 1e-7 if m.X.dtype == float else 1e-2  # of atoms after steps; else far less
-    for one in calls:
-        difference = worst_difference(one.result(), expected, 1e-6)
+    for future in calls:
+        difference = worst_difference(future.result(), expected, 1e-6)
         assert difference <= (tol if of_blas > 1 else 0)
 
 

@@ -118,14 +118,14 @@ def drawn_command(draw):
 
 def snapshot():
     """{path: digest} of all files and folders."""
-    found = {}
+    digests = {}
     for path in Path().rglob("*"):
         if path.is_symlink():
             content = os.fsencode(os.readlink(path))
         else:
             content = path.read_bytes() if path.is_file() else b"a folder"
-        found[str(path)] = hashlib.sha256(content).hexdigest()
-    return found
+        digests[str(path)] = hashlib.sha256(content).hexdigest()
+    return digests
 
 
 @settings(max_examples=250)

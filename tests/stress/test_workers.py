@@ -87,8 +87,8 @@ def test_what_workers_compute_is_what_one_machine_does(
         for timer in timers:
             timer.start()
         try:
-            found = work()
-            return found.compute() if hasattr(found, "compute") else found
+            result = work()
+            return result.compute() if hasattr(result, "compute") else result
         finally:
             for timer in timers:
                 timer.cancel()
@@ -126,8 +126,8 @@ def check_codes(rng, X, held, client, while_workers_die, coding, how):
     shutil.rmtree("codes", ignore_errors=True)
     rows = while_workers_die(lambda: work(out="codes", sparse_output=True))
     assert rows == len(X)
-    for found in (load_codes("codes").toarray(), while_workers_die(work)):
-        assert np.abs(found - expected).max() <= SAME[X.dtype.type]
+    for codes in (load_codes("codes").toarray(), while_workers_die(work)):
+        assert np.abs(codes - expected).max() <= SAME[X.dtype.type]
 
 
 def check_gram(rng, X, held, client, while_workers_die):
