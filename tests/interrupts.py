@@ -76,14 +76,14 @@ class Interrupter:
         finally:
             sys.setprofile(None)
             sys.settrace(tracing)
-            left = signal.signal(signal.SIGINT, before)
+            handler = signal.signal(signal.SIGINT, before)
             sys.setprofile(profiling)
             # what is half open ends here, where nobody hears it: elsewhere its error
             # would be told while Python parses, which 3.11 cannot bear
             forget_frames(raised)
             gc.collect(1)
             sys.unraisablehook = hook
-        assert left == self.handle, f"the handler of SIGINT became {left}"
+        assert handler == self.handle, f"the handler of SIGINT became {handler}"
         return raised
 
     def handle(self, number, frame):

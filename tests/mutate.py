@@ -152,12 +152,12 @@ def passes(root, test, seconds):
     """Does this file of tests pass in the copy?"""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, test], cwd=root, capture_output=True, timeout=seconds
         )
     except subprocess.TimeoutExpired:
         return False
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def arguments():

@@ -24,7 +24,7 @@ def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
     outside = {
         name: value for name, value in os.environ.items() if name != "PYTHONPATH"
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [python, "-c", code, *map(str, args)],
         cwd=cwd,
         timeout=300,
@@ -32,21 +32,21 @@ def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
         capture_output=True,
         env=outside | environment,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 def interrupted(code, *args):
     """The last line on stderr of code that a Ctrl-C ends, and that prints nothing."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *map(str, args)],
         cwd=ROOT,
         timeout=300,
         text=True,
         capture_output=True,
     )
-    assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
-    return done.stderr.splitlines()[-1]
+    assert (process.returncode, process.stdout) == (-signal.SIGINT, ""), process.stderr
+    return process.stderr.splitlines()[-1]
 
 
 def copy_modules(target, *names):

@@ -231,14 +231,16 @@ def test_all_pixels_seen_are_all_pixels_recovered():
 
 def test_measurements_keep_norms_on_average_and_do_not_depend_on_later_frames():
     _, clip = noiseless()
-    seen = dynamics.compress(clip, 30, 60)
+    measurements = dynamics.compress(clip, 30, 60)
     again = dynamics.compress(clip[:11], 30, 60)
-    assert np.array_equal(seen.innovations[:11], again.innovations)
-    assert np.array_equal(seen.common[:11], again.common)
-    assert np.linalg.norm(seen.innovations) == pytest.approx(
+    assert np.array_equal(measurements.innovations[:11], again.innovations)
+    assert np.array_equal(measurements.common[:11], again.common)
+    assert np.linalg.norm(measurements.innovations) == pytest.approx(
         np.linalg.norm(clip), rel=0.1
     )
-    assert np.array_equal(dynamics.compress(2 * clip, 30, 60).common, 2 * seen.common)
+    assert np.array_equal(
+        dynamics.compress(2 * clip, 30, 60).common, 2 * measurements.common
+    )
 
 
 def test_a_hopeless_compression_is_told_by_the_residual():
@@ -257,12 +259,12 @@ def test_a_hopeless_compression_is_told_by_the_residual():
 def test_a_recovery_scales_with_the_clip(exponent):
     """By powers of two, which are exact."""
     _, clip = noiseless(n_frames=20)
-    here = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
-    there = dynamics.recover(dynamics.compress(np.ldexp(clip, exponent), 8, 32), 4)
-    assert there.residual == here.residual < 1e-6
-    assert np.array_equal(there.A, here.A)
-    assert np.array_equal(there.C, np.ldexp(here.C, exponent))
-    assert np.array_equal(there.frames, np.ldexp(here.frames, exponent))
+    model = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    scaled = dynamics.recover(dynamics.compress(np.ldexp(clip, exponent), 8, 32), 4)
+    assert scaled.residual == model.residual < 1e-6
+    assert np.array_equal(scaled.A, model.A)
+    assert np.array_equal(scaled.C, np.ldexp(model.C, exponent))
+    assert np.array_equal(scaled.frames, np.ldexp(model.frames, exponent))
 
 
 def test_more_measurements_recover_a_noisy_clip_better():
@@ -295,18 +297,18 @@ def test_more_measurements_recover_a_noisy_clip_better():
 )
 def test_wrong_recoveries_are_refused(arguments, kind, message):
     _, clip = noiseless(n_frames=20)
-    seen = dynamics.compress(clip, 8, 4)
+    measurements = dynamics.compress(clip, 8, 4)
     with pytest.raises(kind, match=message):
-        dynamics.recover(seen, *arguments)
+        dynamics.recover(measurements, *arguments)
 
 
 def test_clips_without_states_are_refused():
     constant = np.ones((10, 6, 6))
-    seen = dynamics.compress(constant, 4, 10)
+    measurements = dynamics.compress(constant, 4, 10)
     with pytest.raises(
         ValueError, match="n_states = 2 independent states, got 1: .* too little"
     ):
-        dynamics.recover(seen, 2, 2)
+        dynamics.recover(measurements, 2, 2)
     with pytest.raises(
         ValueError, match="measurements must hold a signal, got only zeros"
     ):

@@ -400,9 +400,9 @@ def test_the_choice_of_basis_and_the_order_of_frames_say_nothing(estimator):
         other = np.stack([basis @ rotation(rng, 2) for basis in X])
     else:
         other = [rng.permutation(frames) for frames in SETS]
-    here = clone(estimator).fit(Z[:40], LABELS).class_scores(Z[40:])
-    there = clone(estimator).fit(other[:40], LABELS).class_scores(other[40:])
-    assert error(here, there) <= LOOSE * np.abs(here).max()
+    scores = clone(estimator).fit(Z[:40], LABELS).class_scores(Z[40:])
+    others = clone(estimator).fit(other[:40], LABELS).class_scores(other[40:])
+    assert error(scores, others) <= LOOSE * np.abs(scores).max()
 
 
 @each_estimator
@@ -494,9 +494,9 @@ def test_float32_is_taken(estimator):
     Z = data_of(estimator)
     single = [np.float32(part) for part in Z] if Z is SETS else np.float32(Z)
     fitted = clone(estimator).fit(single[:40], LABELS)
-    there = clone(estimator).fit(Z[:40], LABELS).predict(Z[40:])
+    expected = clone(estimator).fit(Z[:40], LABELS).predict(Z[40:])
     assert fitted.class_scores(single[40:]).dtype.kind == "f"
-    assert np.mean(fitted.predict(single[40:]) == there) >= 0.95
+    assert np.mean(fitted.predict(single[40:]) == expected) >= 0.95
 
 
 @each_estimator

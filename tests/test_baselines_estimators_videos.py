@@ -40,8 +40,8 @@ pytest.importorskip("skimage", reason="DLPegasos needs the extra 'image'")
 CLIPS, LABELS = simulated_textures(5, texture_systems(12)[::4], n_frames=14)
 Y = np.array(["ash", "birch", "cedar"])[LABELS]
 TRAIN = np.arange(15) % 5 < 3
-X = [clip for clip, here in zip(CLIPS, TRAIN) if here]
-Q = [clip for clip, here in zip(CLIPS, TRAIN) if not here]
+X = [clip for clip, is_train in zip(CLIPS, TRAIN) if is_train]
+Q = [clip for clip, is_train in zip(CLIPS, TRAIN) if not is_train]
 SEVERAL = Y[TRAIN]
 
 ALL = [
@@ -241,10 +241,10 @@ def test_refitting_leaves_no_trace_and_input_is_not_changed(estimator):
 
 @each_estimator
 def test_float32_and_bytes_are_taken(estimator):
-    there = clone(estimator).fit(X, SEVERAL).predict(Q)
+    expected = clone(estimator).fit(X, SEVERAL).predict(Q)
     single = [[np.float32(clip) for clip in clips] for clips in (X, Q)]
     fitted = clone(estimator).fit(single[0], SEVERAL)
-    assert np.mean(fitted.predict(single[1]) == there) >= 5 / 6
+    assert np.mean(fitted.predict(single[1]) == expected) >= 5 / 6
     low = min(clip.min() for clip in CLIPS)
     span = max(clip.max() for clip in CLIPS) - low
     # one array of clips

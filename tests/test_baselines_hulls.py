@@ -225,13 +225,13 @@ def test_the_certificate_knows_the_rounding_of_the_answer():
 def test_the_certificate_knows_the_rounding_of_frames():
     """Points whose shift rounds them."""
     points = np.random.default_rng(0).standard_normal((20, 1, 3))
-    here = convex(points)
+    plain = convex(points)
     off = ~np.eye(20, dtype=bool)
     for shift in (1e4, 1e8):
-        there = convex(points + shift, return_info=True)
-        assert (np.abs(there.distances - here) <= there.gap).all()
-        assert there.gap.max() < 1e-15 * shift
-    assert error(there.distances[off], here[off]) > 1e-9
+        shifted = convex(points + shift, return_info=True)
+        assert (np.abs(shifted.distances - plain) <= shifted.gap).all()
+        assert shifted.gap.max() < 1e-15 * shift
+    assert error(shifted.distances[off], plain[off]) > 1e-9
 
 
 def test_the_certificate_is_the_same_whichever_set_comes_first():
@@ -297,9 +297,9 @@ def test_motions_and_the_order_of_frames_say_nothing(distances):
         [2 * (rng.permutation(frames) @ turn + shift) for frames in sets]
         for sets in (SETS, OTHERS)
     ]
-    here = distances(SETS, OTHERS)
-    assert error(distances(*moved), 2 * here) < LOOSE
-    assert error(distances(OTHERS, SETS).T, here) < LOOSE
+    plain = distances(SETS, OTHERS)
+    assert error(distances(*moved), 2 * plain) < LOOSE
+    assert error(distances(OTHERS, SETS).T, plain) < LOOSE
 
 
 @pytest.mark.parametrize("distances", [affine, convex])

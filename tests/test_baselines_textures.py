@@ -173,13 +173,13 @@ def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
     pairs = list(zip(textures.fractal_measures(CLIP), textures.fractal_measures(other)))
     for before, after in pairs[1:]:
         for part in range(4):
-            here = textures.fractal_exponents(before, part, radii=SMALL)
-            there = textures.fractal_exponents(after, part, radii=SMALL)
-            assert error(here, there) < LOOSE
-    here, there = (
+            first = textures.fractal_exponents(before, part, radii=SMALL)
+            second = textures.fractal_exponents(after, part, radii=SMALL)
+            assert error(first, second) < LOOSE
+    first, second = (
         textures.fractal_exponents(measure, radii=SMALL) for measure in pairs[0]
     )
-    assert error(here, there) > 1e-3
+    assert error(first, second) > 1e-3
 
 
 @pytest.mark.parametrize("axis", range(3))
@@ -196,9 +196,9 @@ def test_slices_are_taken_along_their_axis():
     turned = np.transpose(CLIP, (0, 2, 1))
     edges = textures.exponent_edges([CLIP], radii=SMALL)
     swapped = edges[[0, 1, 3, 2]]
-    here = textures.fractal_spectrum(CLIP, edges, radii=SMALL)
-    there = textures.fractal_spectrum(turned, swapped, radii=SMALL)
-    assert error(here[[0, 1, 3, 2]], there) < TIGHT
+    spectrum = textures.fractal_spectrum(CLIP, edges, radii=SMALL)
+    other = textures.fractal_spectrum(turned, swapped, radii=SMALL)
+    assert error(spectrum[[0, 1, 3, 2]], other) < TIGHT
 
 
 def test_a_still_clip_has_no_spectrum_of_changes():

@@ -47,8 +47,8 @@ def test_each_claim_stands_in_the_file_that_it_names(file, words):
 
 def test_each_claim_prints_its_places_and_its_figures(tmp_path, capsys, monkeypatch):
     write(tmp_path, *EASY)
-    asked = []
-    monkeypatch.setattr(claims.subprocess, "run", partial(ran, asked))
+    calls = []
+    monkeypatch.setattr(claims.subprocess, "run", partial(ran, calls))
     monkeypatch.setattr(claims, "REPEATS", 2)
     claims.main(SimpleNamespace(data=tmp_path, only=None))
     out = capsys.readouterr().out
@@ -60,15 +60,15 @@ def test_each_claim_prints_its_places_and_its_figures(tmp_path, capsys, monkeypa
     assert out.count("\neasy") == 4 + 2 + 4
     assert "\n  gSC                         93.8   92.9 ± 3.7\n" in out  # of the paper
     assert "\nof_bases failed: no such data\n" in out
-    assert ["examples.table_running_time"] in asked
-    assert ["benchmarks.learning", "--only", "sweeps"] in asked
-    assert all(importlib.util.find_spec(script) for script, *_ in asked)
+    assert ["examples.table_running_time"] in calls
+    assert ["benchmarks.learning", "--only", "sweeps"] in calls
+    assert all(importlib.util.find_spec(script) for script, *_ in calls)
 
 
-def ran(asked, words, **options):
+def ran(calls, words, **options):
     """What the command leaves in its folder, if any; other scripts are noted."""
     if "--out" not in words:
-        asked.append(words[2:])
+        calls.append(words[2:])
         return None
     more = words[words.index("--out") + 2 :]
     of_the_paper = ["--baselines"] if "ucsd_traffic" in words[4] else []

@@ -311,9 +311,9 @@ def test_reasons_of_wrong_answers_are_training_sets_of_the_class_that_was_answer
     halves = order[:20], order[20:]
     pairs = [halves, halves[::-1]]
     inputs = Bank(collection)
-    *_, done = run_splits(inputs, pairs, settings)
+    *_, progress = run_splits(inputs, pairs, settings)
     for k, (train, test) in enumerate(pairs):
-        for name, splits in done.results.items():
+        for name, splits in progress.results.items():
             split = splits[k]
             wrong = {
                 int(i): c for i, c in zip(test, split["predicted"]) if c != label[i]
@@ -466,9 +466,9 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
     data = ["--data", str(tmp_path / "data"), "--save", str(kept)]
 
     def rows_of(coverage, *how):
-        asked = [] if coverage is None else ["--coverage", coverage]
+        options = [] if coverage is None else ["--coverage", coverage]
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        main(["predict", str(tmp_path / "new"), *how, *asked, *out])
+        main(["predict", str(tmp_path / "new"), *how, *options, *out])
         with open(
             tmp_path / "out" / "predictions.csv", newline="", encoding="utf-8"
         ) as file:

@@ -82,8 +82,8 @@ def test_processes_give_what_one_gives(tmp_path, capsys):
     progress = []
     for jobs in "12":
         out = tmp_path / jobs
-        asked = ["--jobs", jobs, "--verbose", *ASKED]
-        main(["compare", path, "--out", str(out), *asked])
+        words = ["--jobs", jobs, "--verbose", *ASKED]
+        main(["compare", path, "--out", str(out), *words])
         printed = capsys.readouterr()
         lines = [line.partition("; about")[0] for line in printed.err.splitlines()]
         progress.append([line for line in lines if line.startswith("split")])
@@ -100,10 +100,10 @@ SOME = tuple(f"split {k} of 24" for k in range(2, 12))
 
 def run_until(path, out, until):
     """A run in a session of its own, and its lines on stderr until one begins so."""
-    asked = ["compare", path, "--out", str(out), "--jobs", "2", *ASKED]
-    asked += ["--methods", "gsc,glc"]
+    words = ["compare", path, "--out", str(out), "--jobs", "2", *ASKED]
+    words += ["--methods", "gsc,glc"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "grassmann_classify", *asked],
+        [sys.executable, "-m", "grassmann_classify", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -206,8 +206,8 @@ def test_results_alone_go_to_stdout_and_a_program_may_silence_the_rest(tmp_path,
         fit(sets, label, settings=Settings(methods=["nearest"], kernels=False))
         for name in ("compare", "predict", "check"):
             given = ["predict", path, "--data"] if name == "predict" else [name]
-            asked = words[4:] if name == "check" else words
-            main([*given, path, *asked])
+            options = words[4:] if name == "check" else words
+            main([*given, path, *options])
     out, err = capfd.readouterr()
     assert not err
     assert [line for line in out.splitlines() if "accuracy, %" in line]

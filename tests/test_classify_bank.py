@@ -35,7 +35,7 @@ LABEL = np.arange(36) % 3
 PARTS = np.arange(24), np.arange(24, 36)
 
 
-def bank_of(n_frames=24, noise=1.0, label=LABEL, **asked):
+def bank_of(n_frames=24, noise=1.0, label=LABEL, **options):
     """A Bank of sets in R^5, each class around a plane of its own, of six recipes."""
     rng = np.random.default_rng(0)
     spaces = rng.standard_normal((3, 2, 5))
@@ -47,7 +47,7 @@ def bank_of(n_frames=24, noise=1.0, label=LABEL, **asked):
     base = build_all(clips, base_of(PLAIN))
     candidates = recipes_of(PLAIN, (5,), [n_frames])
     assert len(candidates) == 6
-    return Bank(base, candidates, Settings(**asked))
+    return Bank(base, candidates, Settings(**options))
 
 
 def ranking_of(bank, label=LABEL):
@@ -327,10 +327,13 @@ def test_the_best_matrices_are_kept_where_memory_is_short(monkeypatch):
     )
     within = ranking.summed(linear=True)
     assert len(within) > 5
-    left = [ranking.accuracy[c] for c in bank.grams if c != ranking.usual()]
+    accuracies = [ranking.accuracy[c] for c in bank.grams if c != ranking.usual()]
     assert len(bank.grams) == 4
     assert ranking.usual() in bank.grams
-    assert sorted(left) == sorted(map(ranking.accuracy.get, within))[-len(left) :]
+    assert (
+        sorted(accuracies)
+        == sorted(map(ranking.accuracy.get, within))[-len(accuracies) :]
+    )
 
 
 def test_memory_that_is_short_goes_to_what_is_best_in_any_split(monkeypatch):
@@ -390,15 +393,15 @@ def test_what_a_split_sums_is_kept_whatever_recipes_lead_in_others(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "asked, points",
+    "options, points",
     [
         ({"p": [1, 3]}, {(1, None), (3, None)}),
         ({"spectrum": [0.5]}, {(None, 0.5)}),
         ({"p": [2], "spectrum": [0.5]}, {(2, None), (None, 0.5)}),
     ],
 )
-def test_settings_narrow_the_bank(asked, points):
-    bank = bank_of(**asked)
+def test_settings_narrow_the_bank(options, points):
+    bank = bank_of(**options)
     for name in bank.names:
         (grams,) = bank.linear(name)
         assert {(c.p, c.spectrum) for c in grams} == points

@@ -359,6 +359,6 @@ def test_clusters_of_clips_that_are_there_twice_are_doubted(tmp_path, capsys):
     for k, rows in enumerate([*sets, *sets]):
         (tmp_path / "data").mkdir(exist_ok=True)
         np.save(tmp_path / "data" / f"{k:02}.npy", rows)
-    asked = "-k", "3", "--p", "3", "--no-pictures", "--out"
-    main(["cluster", str(tmp_path / "data"), *asked, str(tmp_path / "out")])
+    options = "-k", "3", "--p", "3", "--no-pictures", "--out"
+    main(["cluster", str(tmp_path / "data"), *options, str(tmp_path / "out")])
     assert "12 pairs of copies, as 00.npy and 12.npy: " in capsys.readouterr().out

@@ -109,8 +109,8 @@ def refused(tmp_path, *options, data=None):
 
 def labelled(tmp_path, *options, data=None):
     """{name: label} of the sets that a run would read."""
-    asked = ["compare", data or tmp_path / "data", *FEW, *options]
-    recipe, settings, paths = split(parse([*map(str, asked)]))
+    words = ["compare", data or tmp_path / "data", *FEW, *options]
+    recipe, settings, paths = split(parse([*map(str, words)]))
     clips, _, recipe = labelled_clips(recipe, settings, paths)
     collection = read(recipe, settings, paths, clips).collection
     return dict(zip(collection.names, collection.label.tolist()))
@@ -236,8 +236,8 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
     monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)
     run(tmp_path, *FEW, "--dpi", 40, pictures=True)
     assert "no picture map: no ink" in capsys.readouterr().err
-    left = {path.name for path in (tmp_path / "out" / "pictures").glob("*.png")}
-    assert "map.png" not in left and "gram.png" in left
+    names = {path.name for path in (tmp_path / "out" / "pictures").glob("*.png")}
+    assert "map.png" not in names and "gram.png" in names
 
 
 def test_nothing_left_is_an_error(tmp_path):
@@ -899,8 +899,8 @@ def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_
     with pytest.raises(
         SystemExit, match="^grassmann-classify: .*(small.tif|text.mp4): "
     ):
-        asked = ["predict", "--model", model, *options, "--strict"]
-        main(asked, "grassmann-classify")
+        words = ["predict", "--model", model, *options, "--strict"]
+        main(words, "grassmann-classify")
 
 
 def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(

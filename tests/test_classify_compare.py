@@ -129,8 +129,8 @@ def test_classify_prints_every_method(tmp_path, capsys, options):
 def test_frames_are_resampled_and_stacked(tmp_path):
     pattern = np.eye(2, 3)
     ramp = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3)) + pattern
-    asked = ["--p", "2", "--resample", "9", "--stack", "3"]
-    options = parse(["compare", str(tmp_path), *asked])
+    words = ["--p", "2", "--resample", "9", "--stack", "3"]
+    options = parse(["compare", str(tmp_path), *words])
     clip = Clip("ramp", "a", None, [ramp])
     (prepared,) = build_all([clip], split(options)[0]).sets
     prepared = prepared - np.tile(pattern.ravel(), 3)
@@ -418,7 +418,7 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
 )
 def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
     path = write(tmp_path, label=np.repeat(two, 6), group=None)
-    asked = [
+    words = [
         "--no-pictures",
         "--p",
         "2",
@@ -426,7 +426,7 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
         "nearest,subspaces",
         "--no-kernels",
     ]
-    main(["compare", path, "--out", str(tmp_path / "out"), *asked])
+    main(["compare", path, "--out", str(tmp_path / "out"), *words])
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["classes"] == [
         c.decode() if isinstance(c, bytes) else c for c in sorted(two)
@@ -451,9 +451,9 @@ def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
 )
 def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
     path = write(tmp_path, label=np.repeat(two, 6), group=None)
-    asked = ["compare", path, "--out", str(tmp_path / "out"), "--no-kernels"]
+    words = ["compare", path, "--out", str(tmp_path / "out"), "--no-kernels"]
     with pytest.raises(SystemExit, match=f"^grassmann-classify: labels must {rule}"):
-        main(asked, "grassmann-classify")
+        main(words, "grassmann-classify")
 
 
 def test_classes_that_are_tested_without_clips_to_train_are_said(tmp_path, capsys):
@@ -465,8 +465,8 @@ def test_classes_that_are_tested_without_clips_to_train_are_said(tmp_path, capsy
         "test1": np.array([2, 6, 9]),
     }
     path = write(tmp_path, label=label, group=None, **splits)
-    asked = ["--no-pictures", "--p", "2", "--methods", "nearest", "--no-kernels"]
-    main(["compare", path, "--out", str(tmp_path / "out"), *asked])
+    words = ["--no-pictures", "--p", "2", "--methods", "nearest", "--no-kernels"]
+    main(["compare", path, "--out", str(tmp_path / "out"), *words])
     note = (
         "class three has clips to test and none to train in 1 of 2 splits: no answer "
         "there can be right"
@@ -701,14 +701,14 @@ def test_a_lone_array_is_refused(tmp_path):
 
 
 def test_errors_are_one_line(tmp_path, capsys):
-    asked = "--out", str(tmp_path / "out")
+    words = "--out", str(tmp_path / "out")
     few = "must hold p = 6 independent frames, got 5 frames; --skip goes on without "
     few += "what cannot be used"
     with pytest.raises(SystemExit, match=f"^grassmann-classify: .*{few}$"):
-        main(["compare", write(tmp_path), "--p", "6", *asked], "grassmann-classify")
+        main(["compare", write(tmp_path), "--p", "6", *words], "grassmann-classify")
     capsys.readouterr()
     with pytest.raises(SystemExit, match="^2$"):
-        main(["compare", "nowhere.npz", *asked], "grassmann-classify")
+        main(["compare", "nowhere.npz", *words], "grassmann-classify")
     assert capsys.readouterr().err == (
         "grassmann-classify compare: error: DIR must be a folder, an .npz file or a "
         "recording (.csv, .tsv), got nowhere.npz; see grassmann-classify compare --help\n"
@@ -840,8 +840,8 @@ def predictions(folder, arrays, *options):
     """{row: predicted labels of the test part} of all rows of the table."""
     folder.mkdir()
     np.savez(folder / "sets.npz", **arrays)
-    asked = ["compare", str(folder / "sets.npz"), "--out", str(folder / "out")]
-    main([*asked, "--no-pictures", "--baselines", *options])
+    words = ["compare", str(folder / "sets.npz"), "--out", str(folder / "out")]
+    main([*words, "--no-pictures", "--baselines", *options])
     with open(folder / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
         lines = [*csv.DictReader(file)]
     rows = [

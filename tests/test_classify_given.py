@@ -30,12 +30,12 @@ def bases_of_two_classes(n=20, p=3, noise=0.15):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def cwd(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_bases_of_a_file_are_compared_by_its_splits(here, capsys):
+def test_bases_of_a_file_are_compared_by_its_splits(cwd, capsys):
     bases, label = bases_of_two_classes()
     even = np.arange(0, 20, 2) + np.arange(10) % 2
     odd = np.setdiff1d(np.arange(20), even)
@@ -50,7 +50,7 @@ def test_bases_of_a_file_are_compared_by_its_splits(here, capsys):
     assert not [row for row in rows if row.startswith(("frames", "mean", "kg"))]
 
 
-def test_the_first_columns_are_the_subspaces_of_smaller_dimension(here, capsys):
+def test_the_first_columns_are_the_subspaces_of_smaller_dimension(cwd, capsys):
     """Where classes share all but their first direction, p = 1 tells them apart."""
     rng = np.random.default_rng(0)
     label = np.arange(40) % 2
@@ -71,7 +71,7 @@ def test_the_first_columns_are_taken():
     np.testing.assert_array_equal(made.X, bases[:, :, :2])
 
 
-def test_of_frames_beside_bases_a_key_names_the_right_ones(here, capsys):
+def test_of_frames_beside_bases_a_key_names_the_right_ones(cwd, capsys):
     bases, label = bases_of_two_classes()
     frames = np.random.default_rng(0).standard_normal((80, 12))
     sets = {"frames": frames, "offset": 4 * np.arange(21)}
@@ -79,20 +79,20 @@ def test_of_frames_beside_bases_a_key_names_the_right_ones(here, capsys):
     why = "b.npz must hold one of frames, X, bases, got frames and bases: --key names"
     with pytest.raises(SystemExit, match=why):
         main(["compare", "b.npz", *QUICK])
-    assert len(load_npz(here / "b.npz", "frames")[0][0].sources[0]) == 4
+    assert len(load_npz(cwd / "b.npz", "frames")[0][0].sources[0]) == 4
     main(["compare", "b.npz", "--key", "bases", "--repeats", "1", *QUICK])
     assert "ready-made subspaces" in capsys.readouterr().err
     for label in ("left", "right"):  # in class folders too
         for i in range(3):
-            (here / "data" / label).mkdir(parents=True, exist_ok=True)
-            np.savez(here / "data" / label / f"{i}.npz", bases=bases[i], frames=frames)
+            (cwd / "data" / label).mkdir(parents=True, exist_ok=True)
+            np.savez(cwd / "data" / label / f"{i}.npz", bases=bases[i], frames=frames)
     with pytest.raises(
         SystemExit, match="0.npz must hold one of frames, X, bases, got"
     ):
         main(["compare", "data", *QUICK])
 
 
-def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
+def test_train_and_test_parts_in_one_file_are_a_split(cwd, capsys):
     rng = np.random.default_rng(0)
     y = np.arange(20) % 2
     X = rng.standard_normal((20, 9, 1)) * np.eye(3)[y][:, None]
@@ -104,14 +104,14 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
     out, err = capsys.readouterr()
     assert "20 sets of 2 classes" in out and "1 split: splits of both.npz" in out
     assert "20 clips of 2 classes, 180 frames of 3 features" in err
-    clips, split = load_npz(here / "both.npz")
+    clips, split = load_npz(cwd / "both.npz")
     ((_, train, test),) = split.pairs
     names = [clip.name for clip in clips]
     assert (names[:12], names[12:]) == ([*train], [*test])
     np.testing.assert_array_equal(clips[13].sources[0], X[13])
     turned = {name: part.T if name[0] == "X" else part for name, part in parts.items()}
     np.savez("turned.npz", **turned)
-    clips, _ = load_npz(here / "turned.npz", axes="channels,time,n")
+    clips, _ = load_npz(cwd / "turned.npz", axes="channels,time,n")
     np.testing.assert_array_equal(clips[13].sources[0], X[13])
     for name, part in (("y_test", y[:9]), ("y_train", y[:11]), ("X_test", X[12:, 1:])):
         np.savez("wrong.npz", **parts | {name: part})
@@ -119,22 +119,22 @@ def test_train_and_test_parts_in_one_file_are_a_split(here, capsys):
             main(["compare", "wrong.npz", *quick])
 
 
-def test_groups_of_a_file_that_some_sets_lack_are_told(here, capsys):
+def test_groups_of_a_file_that_some_sets_lack_are_told(cwd, capsys):
     X = np.random.default_rng(0).random((6, 8, 3))
     np.savez("X.npz", X=X, y=[*"ababab"], group=[*"ppqq", "", ""])
-    load_npz(here / "X.npz")
+    load_npz(cwd / "X.npz")
     err = capsys.readouterr().err
     assert "groups are passed over: 2 of 6 clips have none" in err
 
 
-def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
+def test_a_model_of_bases_answers_bases_and_no_frames(cwd, capsys):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases[:14], y=label[:14])
     np.savez("new.npz", bases=bases[14:], group=[*"aabbcc"])
     main(["predict", "new.npz", "--data", "b.npz", "--save", "m.npz", *QUICK])
-    first = (here / "out" / "predictions.csv").read_text()
+    first = (cwd / "out" / "predictions.csv").read_text()
     main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
-    assert (here / "out-2" / "predictions.csv").read_text() == first
+    assert (cwd / "out-2" / "predictions.csv").read_text() == first
     header, *rows = [line.split(",")[:3] for line in first.splitlines()]
     assert header == ["clip", "group", "answer"]
     assert [row[2] for row in rows] == label[14:].tolist()
@@ -151,12 +151,12 @@ def test_a_model_of_bases_answers_bases_and_no_frames(here, capsys):
         main(["predict", "frames.npy", "--model", "m.npz"])
 
 
-def test_a_model_of_frames_answers_no_bases(here):
+def test_a_model_of_frames_answers_no_bases(cwd):
     rng = np.random.default_rng(0)
     for label in "ab":
         for i in range(4):
-            (here / "data" / label).mkdir(parents=True, exist_ok=True)
-            np.save(here / "data" / label / f"{i}.npy", rng.standard_normal((5, 12)))
+            (cwd / "data" / label).mkdir(parents=True, exist_ok=True)
+            np.save(cwd / "data" / label / f"{i}.npy", rng.standard_normal((5, 12)))
     np.savez("new.npz", bases=bases_of_two_classes()[0])
     usual = ["--recipe", "plain", *QUICK, "--no-kernels"]
     with pytest.raises(
@@ -165,18 +165,18 @@ def test_a_model_of_frames_answers_no_bases(here):
         main(["predict", "new.npz", "--data", "data", *usual])
 
 
-def test_folders_hold_a_basis_a_file_or_several(here, capsys):
+def test_folders_hold_a_basis_a_file_or_several(cwd, capsys):
     bases, label = bases_of_two_classes()
     for i, (basis, folder) in enumerate(zip(bases, label)):
-        (here / "data" / folder).mkdir(parents=True, exist_ok=True)
+        (cwd / "data" / folder).mkdir(parents=True, exist_ok=True)
         several = basis if i > 1 else np.stack([basis, basis])
-        np.savez(here / "data" / folder / f"{i}.npz", bases=several)
-    np.savez(here / "data" / "left" / "bad.npz", bases=2 * bases[0])
-    np.save(here / "data" / "left" / "frames.npy", np.zeros((5, 12)))
+        np.savez(cwd / "data" / folder / f"{i}.npz", bases=several)
+    np.savez(cwd / "data" / "left" / "bad.npz", bases=2 * bases[0])
+    np.save(cwd / "data" / "left" / "frames.npy", np.zeros((5, 12)))
     main(["compare", "data", "--repeats", "1", "--no-kernels", *QUICK])
     out, err = capsys.readouterr()
     assert "22 sets of 2 classes" in out
-    rows = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    rows = (cwd / "out" / "predictions.csv").read_text().splitlines()[1:]
     names = {row.partition(",")[0] for row in rows}
     assert names & {"left/0.npz#0", "left/10.npz"} and "left/0.npz" not in names
     assert "\n2 could not be used" in err
@@ -187,7 +187,7 @@ def test_folders_hold_a_basis_a_file_or_several(here, capsys):
 @pytest.mark.parametrize(
     "option", [["--center"], ["--size", "3", "4"], ["--stack", "2"], ["--kernels"]]
 )
-def test_options_of_frames_are_refused(here, option):
+def test_options_of_frames_are_refused(cwd, option):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases, label=label)
     with pytest.raises(
@@ -196,26 +196,26 @@ def test_options_of_frames_are_refused(here, option):
         main(["compare", "b.npz", *option])
 
 
-def test_bases_of_a_file_are_checked(here):
+def test_bases_of_a_file_are_checked(cwd):
     bases, label = bases_of_two_classes()
     bases[3] *= 2
     np.savez("b.npz", bases=bases, label=label)
     with pytest.raises(ValueError, match="bases must have orthonormal .* index 3"):
-        load_npz(here / "b.npz")
+        load_npz(cwd / "b.npz")
     np.savez("b.npz", bases=bases.swapaxes(1, 2), label=label)
     with pytest.raises(ValueError, match="1 <= p <= d.*transposed"):
-        read_sets(here / "b.npz")
+        read_sets(cwd / "b.npz")
     np.savez("b.npz", bases=bases[:0], label=label[:0])
     with pytest.raises(ValueError, match="must hold a basis, got none"):
-        load_npz(here / "b.npz")
+        load_npz(cwd / "b.npz")
     np.savez("b.npz", bases=bases[:3])
     with pytest.raises(
         ValueError, match="must hold the labels of its sets, as label or"
     ):
-        load_npz(here / "b.npz")
+        load_npz(cwd / "b.npz")
 
 
-def test_clusters_and_checks_take_bases(here, capsys):
+def test_clusters_and_checks_take_bases(cwd, capsys):
     bases, label = bases_of_two_classes(noise=0.1)
     label[5] = "left"
     np.savez("b.npz", bases=bases, label=label)
@@ -253,10 +253,10 @@ def frames_of_three_classes():
         np.array([1.0, 2.0, np.nan]),
     ],
 )
-def test_groups_of_a_file_have_one_name_whatever_their_type(here, capsys, group):
+def test_groups_of_a_file_have_one_name_whatever_their_type(cwd, capsys, group):
     X, index = frames_of_three_classes()
     np.savez("sets.npz", X=X, y=index, group=group[np.arange(24) // 3 % 3])
-    clips, _ = load_npz(here / "sets.npz")
+    clips, _ = load_npz(cwd / "sets.npz")
     names = {clip.group for clip in clips}
     assert names in ({"p1", "p2", None}, {"1", "2", None})
     alone = sum(clip.group is None for clip in clips)
@@ -266,7 +266,7 @@ def test_groups_of_a_file_have_one_name_whatever_their_type(here, capsys, group)
     )
 
 
-def test_groups_that_are_numbers_are_those_of_a_model(here):
+def test_groups_that_are_numbers_are_those_of_a_model(cwd):
     X, index = frames_of_three_classes()
     settings = Settings(methods=["nearest"], kernels=False, p=[2], features=["raw"])
     model = fit(X, index, np.arange(24) // 3 % 4 * 1.0, settings=settings)
@@ -275,25 +275,25 @@ def test_groups_that_are_numbers_are_those_of_a_model(here):
 
 
 @pytest.mark.parametrize("empty", ["", "nan", b""])
-def test_sets_of_a_file_without_a_label_are_passed_over(here, capsys, empty):
+def test_sets_of_a_file_without_a_label_are_passed_over(cwd, capsys, empty):
     X, index = frames_of_three_classes()
     label = np.array(["a", empty, "c"] if empty != b"" else [b"a", b"", b"c"])[index]
     np.savez("sets.npz", X=X, y=label, train0=np.arange(12), test0=np.arange(12, 24))
-    clips, parts = load_npz(here / "sets.npz")
+    clips, parts = load_npz(cwd / "sets.npz")
     assert [clip.name for clip in clips] == [
         f"set {i}" for i in range(24) if i % 3 != 1
     ]
     assert (
         "8 sets of sets.npz without a label: passed over"
-        in capsys.readouterr().err.replace(f"{here}/", "")
+        in capsys.readouterr().err.replace(f"{cwd}/", "")
     )
     main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
-    lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    lines = (cwd / "out" / "predictions.csv").read_text().splitlines()[1:]
     assert len(lines) == 8 and parts.how == "splits of sets.npz"
 
 
 @pytest.mark.parametrize("alike", [["a", "a "], ["u\u0308", "\xfc"]])
-def test_labels_that_read_alike_are_told(here, capsys, alike):
+def test_labels_that_read_alike_are_told(cwd, capsys, alike):
     X, index = frames_of_three_classes()
     np.savez("sets.npz", X=X, y=np.array([*alike, "z"])[index])
     main(["compare", "sets.npz", "--no-pictures", "--methods", "nearest", "--p", "2"])
@@ -363,10 +363,10 @@ def test_progress_is_shown_where_the_settings_say_so(capsys):
     assert "candidates ranked" in capsys.readouterr().err
 
 
-def test_labels_of_bytes_that_are_no_text_stay_apart(here):
+def test_labels_of_bytes_that_are_no_text_stay_apart(cwd):
     X, index = frames_of_three_classes()
     np.savez("sets.npz", X=X, y=np.array([b"M\xfc", b"M\xf6", b"c"])[index])
-    clips, _ = load_npz(here / "sets.npz")
+    clips, _ = load_npz(cwd / "sets.npz")
     assert [clip.label for clip in clips[:3]] == [r"M\xfc", r"M\xf6", "c"]
 
 
@@ -379,12 +379,12 @@ def test_groups_are_named_by_what_they_are(group, name):
     assert group_named(group) == name
 
 
-def test_labels_are_written_with_all_digits_and_without_line_feeds(here, capsys):
+def test_labels_are_written_with_all_digits_and_without_line_feeds(cwd, capsys):
     bases, _ = bases_of_two_classes()
     label = np.array([1234567890.25, 1234567890.75])[np.arange(20) % 2]
     np.savez("b.npz", bases=bases, label=label)
     main(["compare", "b.npz", *QUICK, "--repeats", "1"])
-    kept = json.loads((here / "out" / "results.json").read_text())
+    kept = json.loads((cwd / "out" / "results.json").read_text())
     assert kept["classes"] == [1234567890.25, 1234567890.75]
     np.savez("b.npz", bases=bases, label=np.array(["a\nb", "c"])[np.arange(20) % 2])
     assert {clip.label for clip in load_npz("b.npz")[0]} == {r"a\nb", "c"}
@@ -399,31 +399,31 @@ def test_labels_are_written_with_all_digits_and_without_line_feeds(here, capsys)
         (np.array([3, 2**63 + 1], np.uint64), "3.0"),
     ],
 )
-def test_names_of_folders_are_labels_of_the_models_type(here, labels, wrong):
+def test_names_of_folders_are_labels_of_the_models_type(cwd, labels, wrong):
     bases, _ = bases_of_two_classes(24)
     label = np.array(labels)[np.arange(24) % 2]
     np.savez("b.npz", bases=bases[:20], label=label[:20])
-    asked = ["predict", "--data", "b.npz", "--methods", "gsc", "--save", "m.npz"]
-    main([*asked, "--no-pictures"])
+    words = ["predict", "--data", "b.npz", "--methods", "gsc", "--save", "m.npz"]
+    main([*words, "--no-pictures"])
     for k in range(20, 24):
-        folder = here / "more" / str(label[k])
+        folder = cwd / "more" / str(label[k])
         folder.mkdir(parents=True, exist_ok=True)
         np.savez(folder / f"{k}.npz", bases=bases[k])
     main(["add", "more", "--model", "m.npz", "--save", "n.npz"])
     assert sorted(load("n.npz").labels.tolist()) == sorted(label.tolist())
-    (here / "more" / str(labels[0])).rename(here / "more" / wrong)
+    (cwd / "more" / str(labels[0])).rename(cwd / "more" / wrong)
     with pytest.raises(SystemExit, match=f"as those of the model are, got '{wrong}'"):
         main(["add", "more", "--model", "m.npz", "--save", "o.npz"])
 
 
-def test_labels_are_finite(here):
+def test_labels_are_finite(cwd):
     bases, _ = bases_of_two_classes()
     np.savez("b.npz", bases=bases, label=np.array([1.0, np.inf])[np.arange(20) % 2])
     with pytest.raises(SystemExit, match="labels must be finite numbers"):
         main(["predict", "--data", "b.npz", "--save", "m.npz"])
 
 
-def test_too_few_sets_to_choose_on_are_said_before_a_first_look(here, capsys):
+def test_too_few_sets_to_choose_on_are_said_before_a_first_look(cwd, capsys):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases, label=label)
     why = (
@@ -431,4 +431,4 @@ def test_too_few_sets_to_choose_on_are_said_before_a_first_look(here, capsys):
     )
     with pytest.raises(SystemExit, match=why):
         main(["compare", "b.npz", "--train", "1"])
-    assert "provisional" not in capsys.readouterr().err and not (here / "out").exists()
+    assert "provisional" not in capsys.readouterr().err and not (cwd / "out").exists()

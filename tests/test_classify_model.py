@@ -1169,11 +1169,11 @@ def test_a_recording_that_has_grown_stays_one_clip(tmp_path, capsys):
         lines.append([f"{','.join(map(str, row))},{label}" for row in rows])
     few = tmp_path / "data" / "day.csv"
     few.write_text("\n".join(["p,q,r,s,y", *lines[0][:60], *lines[1]]))
-    asked = "--label-column", "y", "--window", "10", "--step", "5", "--methods", "gsc"
+    options = "--label-column", "y", "--window", "10", "--step", "5", "--methods", "gsc"
     out = "--out", tmp_path / "out"
     kept = tmp_path / "m.npz"
     given = "predict", "--data", tmp_path / "data", "--save", kept
-    main([*map(str, [*given, *asked, *out, "--recipe", "plain", "--p", 2])])
+    main([*map(str, [*given, *options, *out, "--recipe", "plain", "--p", 2])])
     few.write_text("\n".join(["p,q,r,s,y", *lines[0]]))
     adding = "add", tmp_path / "data", "--model", kept, "--save", tmp_path / "m3.npz"
     main([*map(str, [*adding, "--label-column", "y", *out])])
@@ -1450,26 +1450,26 @@ def test_numbers_as_labels_are_counted_beside_what_is_unlike_all(tmp_path, capsy
         np.savez(tmp_path / name, X=X, y=labels[index])
         return str(tmp_path / name)
 
-    asked = "--no-pictures --p 2 --recipe plain --no-kernels --methods gSC".split()
-    asked += ["--out", str(tmp_path / "out")]
+    options = "--no-pictures --p 2 --recipe plain --no-kernels --methods gSC".split()
+    options += ["--out", str(tmp_path / "out")]
     old = write("old.npz", np.array([0, 1, 2], np.uint8))
     new = write("more.npz", np.array([0, 1, 2, 300, 301]))
     kept, grown = (str(tmp_path / name) for name in ("m.npz", "m2.npz"))
-    main(["predict", new, "--data", old, "--save", kept, "--json", *asked])
+    main(["predict", new, "--data", old, "--save", kept, "--json", *options])
     lines = capsys.readouterr().out.splitlines()
     answers = np.array([json.loads(line)["answer"] for line in lines if line[0] == "{"])
     answers = answers.reshape(12, 5)
     assert all(column.count(c) > 6 for c, column in enumerate(answers.T[:3].tolist()))
     unlike = np.sum(answers == None)  # noqa: E711
     assert unlike > 12
-    main(["predict", new, "--model", kept, "--no-pictures", *asked[-2:]])
+    main(["predict", new, "--model", kept, "--no-pictures", *options[-2:]])
     assert f"unlike all classes {unlike}\n" in capsys.readouterr().out
-    main(["add", new, "--model", kept, "--save", grown, *asked[-2:]])
+    main(["add", new, "--model", kept, "--save", grown, *options[-2:]])
     assert load(grown).classes.tolist() == [0, 1, 2, 300, 301]
     halves = write("halves.npz", np.array([0.5, 1.5]))
     grown = str(tmp_path / "m3.npz")
     with pytest.raises(SystemExit, match="type of the model's, as 0, got 0.5"):
-        main(["add", halves, "--model", kept, "--save", grown, *asked[-2:]])
+        main(["add", halves, "--model", kept, "--save", grown, *options[-2:]])
 
 
 def test_names_of_clips_that_are_added_stay_apart():

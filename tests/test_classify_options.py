@@ -110,9 +110,9 @@ def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
 def test_a_command_is_asked_by_the_rules_of_settings(tmp_path, capsys):
     fields = Settings.__dataclass_fields__
     assert list(RULES)[: len(fields)] == list(fields)
-    asked = parse(["compare", str(tmp_path)])
+    options = parse(["compare", str(tmp_path)])
     assert all(
-        getattr(asked, name) == getattr(Settings(), name)
+        getattr(options, name) == getattr(Settings(), name)
         for name in fields.keys() - {"kernels", "kernel", "k"}
     )
     for arguments, rule in (
@@ -195,9 +195,9 @@ def test_help_is_a_page_of_the_most_used_options_and_help_all_has_every_one(
     monkeypatch.setenv("COLUMNS", "80")
     first, *others = flags_of(name).values()
     pages = []
-    for asked in ("--help", "--help-all"):
+    for word in ("--help", "--help-all"):
         with pytest.raises(SystemExit, match="^0$"):
-            main([name, asked], "grassmann-classify")
+            main([name, word], "grassmann-classify")
         pages.append(capsys.readouterr().out)
     page, everything = pages
     assert page.index("example:") < 80 and len(page.splitlines()) <= 60
@@ -262,16 +262,16 @@ for arguments in asked:
 
 @pytest.mark.parametrize("arguments", [[], ["compare", "--help"], ["compare", "--fly"]])
 def test_python_m_answers_as_the_command_does(arguments):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "grassmann_classify", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    text = done.stdout + done.stderr
+    text = process.stdout + process.stderr
     assert "python -m grassmann_classify compare" in text and INSTALLED not in text
-    assert done.returncode == (2 if "--fly" in arguments else 0)
+    assert process.returncode == (2 if "--fly" in arguments else 0)
 
 
 # ------------------------------------------------------------------- mistakes in a line
@@ -546,14 +546,14 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked[0])
-def test_what_a_model_keeps_is_refused_beside_it(asked, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("words", ASKED, ids=lambda words: words[0])
+def test_what_a_model_keeps_is_refused_beside_it(words, tmp_path, monkeypatch, capsys):
     (tmp_path / "FILE").write_text("")
     (tmp_path / "DIR").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="^2$"):
-        parse(["predict", "DIR", "--model", "FILE", *asked])
-    flag = asked[0].replace("--no-", "--") if asked[0] != "--no-pictures" else asked[0]
+        parse(["predict", "DIR", "--model", "FILE", *words])
+    flag = words[0].replace("--no-", "--") if words[0] != "--no-pictures" else words[0]
     assert f"{flag} and --model exclude each other: a model" in capsys.readouterr().err
 
 
@@ -585,10 +585,10 @@ def test_the_names_of_rows_are_those_that_there_are(kernels, atoms):
     collection = build_all(made, Recipe(3))
     videos = [rows.reshape(-1, 8, 8) for rows in collection.sets]
     inputs = Bank(collection, videos=videos)
-    asked = Settings(kernels=kernels, atoms=atoms, baselines=True)
-    there = [row.name for row in every_method(inputs, 4, asked)]
-    assert len({*there}) == len(there)
-    assert sorted(names_of_rows(asked)) == sorted(there)
+    settings = Settings(kernels=kernels, atoms=atoms, baselines=True)
+    names = [row.name for row in every_method(inputs, 4, settings)]
+    assert len({*names}) == len(names)
+    assert sorted(names_of_rows(settings)) == sorted(names)
 
 
 def test_rows_in_a_kernels_space_are_known_where_nothing_says_that_they_are_left_out(

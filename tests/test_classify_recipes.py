@@ -57,7 +57,7 @@ def of_images(centred):
 
 
 @pytest.mark.parametrize(
-    "shape, shortest, asked, names",
+    "shape, shortest, options, names",
     [
         ((5,), 30, {}, ORDERED),
         ((15, 40), 7, {}, ORDERED),
@@ -71,9 +71,9 @@ def of_images(centred):
     ],
 )
 def test_the_candidates_are_those_that_frames_and_options_allow(
-    shape, shortest, asked, names
+    shape, shortest, options, names
 ):
-    candidates = recipes.recipes_of(PLAIN, shape, [shortest, shortest], **asked)
+    candidates = recipes.recipes_of(PLAIN, shape, [shortest, shortest], **options)
     assert list(candidates) == names
     for name, recipe in candidates.items():
         assert ("centred" in name) <= recipe.center
@@ -81,7 +81,7 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
         steps = min(32, shortest)
         half = {"steps": steps, "stack": steps // 2}
         assert "half" not in name or half.items() <= vars(recipe).items()
-        kind = asked.get("features", [name.partition(",")[0].lower()])[0]
+        kind = options.get("features", [name.partition(",")[0].lower()])[0]
         assert recipe.features in (kind, "raw")
 
 

@@ -51,7 +51,7 @@ COMMANDS = {  # what they are asked, and the names that they write
         {"clusters.csv", "report.html"},
     ),
 }
-RUNS = pytest.mark.parametrize("asked, names", COMMANDS.values(), ids=[*COMMANDS])
+RUNS = pytest.mark.parametrize("command, names", COMMANDS.values(), ids=[*COMMANDS])
 
 
 def frames_of(k, seed):
@@ -103,8 +103,8 @@ def first(tmp_path_factory):
     data = clips(folder / "data")
     clips(folder / "others")
     learned = tmp_path_factory.mktemp("learned")
-    asked = "--data", data, "--save", folder / "kept.npz", "--out", learned
-    run(f"predict {LEARN}", *asked)
+    options = "--data", data, "--save", folder / "kept.npz", "--out", learned
+    run(f"predict {LEARN}", *options)
     return folder
 
 
@@ -144,7 +144,7 @@ def state(folder):
     return entries
 
 
-def left(before, folder):
+def new_names(before, folder):
     """The names that are there and were not before; all others are as they were."""
     after = state(folder)
     assert before == {name: after.get(name) for name in before}
@@ -156,17 +156,17 @@ def left(before, folder):
 
 @RUNS
 def test_every_run_makes_a_new_folder_and_changes_nothing_else(
-    asked, names, work, capsys
+    command, names, work, capsys
 ):
-    run(asked)
+    run(command)
     assert {path.name for path in Path("out").glob("[!.]*")} == names or not names
     for k in (2, 3):
         before = state(work)
         capsys.readouterr()
-        run(asked.replace("kept2", f"kept{k + 1}"))
+        run(command.replace("kept2", f"kept{k + 1}"))
         made = {f"out-{k}"} | {f"out-{k}/{name}" for name in names}
         made = made if names else {f"kept{k + 1}.npz"}
-        assert left(before, work) == made
+        assert new_names(before, work) == made
         last = capsys.readouterr().err.splitlines()[-1]
         assert last == (f"results: out-{k}" if names else f"model: kept{k + 1}.npz")
 
@@ -195,7 +195,7 @@ def test_whatever_has_the_name_of_the_folder_stays(own, work):
     before = state(work)
     with Results("out") as out:
         out.write("a", lambda file: file.write(b"a"))
-    assert left(before, work) == {"out-3", "out-3/a"}
+    assert new_names(before, work) == {"out-3", "out-3/a"}
 
 
 def test_runs_at_once_never_share_a_folder(work):
@@ -214,10 +214,10 @@ for _ in range(20):
 
 
 def test_a_run_that_wrote_nothing_leaves_no_folder(work):
-    asked, _ = COMMANDS["check"]
+    command, _ = COMMANDS["check"]
     before = state(work)
-    assert "must hold p = 9 independent frames" in refused(f"{asked} --p 9")
-    assert not left(before, work)
+    assert "must hold p = 9 independent frames" in refused(f"{command} --p 9")
+    assert not new_names(before, work)
 
 
 def test_a_folder_that_cannot_be_made_is_a_line(work):
@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_made_is_a_line(work):
             f"{PROG}: --out must be a folder that can be made, got {out}"
         )
         assert len(message.splitlines()) == 1
-    assert not left(before, work)
+    assert not new_names(before, work)
 
 
 def test_a_disk_that_is_full_is_told_with_the_file_and_what_is_done_is_printed(
@@ -255,16 +255,16 @@ def test_a_disk_that_is_full_is_told_with_the_file_and_what_is_done_is_printed(
 
 
 @pytest.mark.parametrize(
-    "asked", ["predict --data data", "add others --model kept.npz"]
+    "command", ["predict --data data", "add others --model kept.npz"]
 )
 @pytest.mark.parametrize("name", ["kept.npz", "data/left/0.npy", "linked"])
-def test_a_model_is_saved_where_nothing_is(asked, name, work):
+def test_a_model_is_saved_where_nothing_is(command, name, work):
     os.symlink("nowhere", "linked")
     before = state(work)
-    learn = LEARN if asked.startswith("predict") else ""
-    message = refused(f"{asked} {learn} --save {name}")
+    learn = LEARN if command.startswith("predict") else ""
+    message = refused(f"{command} {learn} --save {name}")
     assert message == f"{PROG}: --save must be a new file, got {name}, which exists"
-    assert not left(before, work)
+    assert not new_names(before, work)
 
 
 def test_a_disk_that_is_full_names_the_model(work):
@@ -282,15 +282,15 @@ def test_a_disk_that_is_full_names_the_model(work):
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 def test_a_closed_stream_and_one_that_cannot_hold_a_sign_end_no_run(work):
     """sh closes stderr, which joblib and Python's processes take to be there."""
-    asked = f"-m grassmann_classify compare data {LEARN} --jobs 2 --out new"
-    done = subprocess.run(
-        ["sh", "-c", f'"{sys.executable}" {asked} 2>&-'],
+    command = f"-m grassmann_classify compare data {LEARN} --jobs 2 --out new"
+    process = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" {command} 2>&-'],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0 and r"\xb1: standard" in done.stdout
+    assert process.returncode == 0 and r"\xb1: standard" in process.stdout
     assert json.loads((work / "new" / "results.json").read_text())["splits_done"] > 1
 
 
@@ -316,8 +316,8 @@ def test_results_are_no_clip_and_no_class(work):
     shutil.copy(work / "kept.npz", work / "data" / "right")
     shutil.copy(work / "kept.npz", work / "data")
     for out in ("out", "out", "Results/today", "Results/today"):
-        asked = LEARN.replace("--no-pictures", "--dpi 20 --repeats 1")
-        run(f"compare . --out {out} {asked}")
+        options = LEARN.replace("--no-pictures", "--dpi 20 --repeats 1")
+        run(f"compare . --out {out} {options}")
     for path in (Path("out-2"), Path("Results/today-2")):
         results = json.loads((path / "results.json").read_text())
         assert results["n_sets"] == 12 and results["classes"] == ["left", "right"]
@@ -435,12 +435,12 @@ def test_a_folder_of_formulas_is_labelled_by_what_a_run_wrote(work):
         lines.append([f"{name}.npy", ["=left", "-right"][i % 2]])
     with Results("written") as out:
         labels = write_rows(out, "labels.csv", ["clip", "label"], lines)
-    asked = f"compare odd --out out {LEARN} --labels"
-    run(asked, labels)
+    command = f"compare odd --out out {LEARN} --labels"
+    run(command, labels)
     results = json.loads(Path("out/results.json").read_text())
     assert results["n_sets"] == 10 and results["classes"] == ["-right", "=left"]
     run("check odd --recipe plain --p 1 --no-pictures --out sus --labels", labels)
-    run(asked, "sus/suspects.csv")
+    run(command, "sus/suspects.csv")
     again = json.loads(Path("out-2/results.json").read_text())
     assert (again["n_sets"], again["classes"]) == (10, results["classes"])
 

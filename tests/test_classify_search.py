@@ -123,7 +123,7 @@ def test_shares_of_uneven_classes_are_those_by_hand():
 def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
     """made holds one fold, and nothing of other folds, which hold sets to be asked."""
     sets, label = noisy_sets()
-    asked = []
+    hits = []
 
     class Shares(Nearest):
         made = None
@@ -134,7 +134,7 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
         def fit(self, sets, y):
             given = [rows.tobytes() for rows in sets]
             if self.made is not None:
-                asked.append("sets" in self.made)
+                hits.append("sets" in self.made)
                 assert self.made.setdefault("sets", given) == given
             self.classes_ = np.unique(y)
             self.y_ = y
@@ -145,7 +145,7 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
 
     row = method("sets", Shares(), {"lam": [1, 2, 3]})
     outcome = outcomes(inputs_of(sets, label), label, row)["row"]
-    assert outcome.failed is None and asked.count(True) > asked.count(False) > 1
+    assert outcome.failed is None and hits.count(True) > hits.count(False) > 1
     made = {}
     fits = Sets(sets, Shares(), made)
     for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):

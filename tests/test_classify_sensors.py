@@ -39,20 +39,20 @@ def write_table(path, rows, names="ax,ay,az"):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def cwd(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def folders(here):
+def folders(cwd):
     """data/sit/0.csv, ...: three activities, six tables each, with a clock."""
     rng = np.random.default_rng(0)
     for label in DIRECTIONS:
         for i in range(6):
             rows = np.column_stack([np.arange(20 + i), signal(label, 20 + i, rng)])
-            write_table(here / "data" / label / f"{i}.csv", rows, "time,ax,ay,az")
-    return here / "data"
+            write_table(cwd / "data" / label / f"{i}.csv", rows, "time,ax,ay,az")
+    return cwd / "data"
 
 
 def test_folders_of_tables_are_clips(folders, capsys):
@@ -111,14 +111,14 @@ def test_tables_beside_other_clips_are_none(folders, capsys):
     assert line in capsys.readouterr().err
 
 
-def test_the_file_of_labels_among_tables_is_no_clip(here, capsys):
+def test_the_file_of_labels_among_tables_is_no_clip(cwd, capsys):
     rng = np.random.default_rng(0)
     lines = ["clip,label"]
     for i, name in enumerate("abcdefgh"):
         label = ["sit", "run"][i % 2]
-        write_table(here / "data" / f"{name}.csv", signal(label, 9, rng))
+        write_table(cwd / "data" / f"{name}.csv", signal(label, 9, rng))
         lines.append(f"{name}{'.csv' * (i > 3)},{label}")
-    (here / "data" / "labels.csv").write_text("\n".join(lines))
+    (cwd / "data" / "labels.csv").write_text("\n".join(lines))
     names = labelled("data", "--labels", "data/labels.csv")
     assert names == {
         f"{c}.csv": ["sit", "run"][i % 2] for i, c in enumerate("abcdefgh")
@@ -173,10 +173,10 @@ RECORDING = ["--window", "10", "--step", "5", "--label-column", "activity"]
 OF_SUBJECT = ["--group-column", "subject"]
 
 
-def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
-    lines = write_day(here / "day.csv")
+def test_windows_of_a_recording_keep_within_a_label_and_a_subject(cwd, capsys):
+    lines = write_day(cwd / "day.csv")
     clips, columns = labelled_stretches(
-        here / "day.csv", Recipe(1, window=10), "activity", "subject"
+        cwd / "day.csv", Recipe(1, window=10), "activity", "subject"
     )
     assert columns == [
         "ax",
@@ -198,34 +198,34 @@ def test_windows_of_a_recording_keep_within_a_label_and_a_subject(here, capsys):
     assert "1 recording of 480 rows: 12 stretches of one activity and subject\n" in err
     assert "columns of day.csv: ax, ay, az" in err
     assert "84 sets of 3 classes" in out and "one group left out at a time" in out
-    lines = (here / "out" / "predictions.csv").read_text().splitlines()
+    lines = (cwd / "out" / "predictions.csv").read_text().splitlines()
     assert lines[1].startswith("day.csv@0#0,1,0,sit,")
     pairs = {tuple(line.split(",")[1:3]) for line in lines[1:]}  # a group a split
     assert len({group for group, _ in pairs}) == len(pairs) > 1
 
 
-def test_where_nothing_but_the_subject_changes_a_stretch_ends(here):
+def test_where_nothing_but_the_subject_changes_a_stretch_ends(cwd):
     rows = [[k, "sit", k // 30] for k in range(60)]
-    write_table(here / "day.csv", rows, "ax,activity,who")
+    write_table(cwd / "day.csv", rows, "ax,activity,who")
     recipe = Recipe(1, window=20)
-    clips, _ = labelled_stretches(here, recipe, "activity", "who")
+    clips, _ = labelled_stretches(cwd, recipe, "activity", "who")
     assert [(clip.name, clip.group) for clip in clips] == [
         ("day.csv@0", "0"),
         ("day.csv@30", "1"),
     ]
-    clips, columns = labelled_stretches(here, recipe, "2")
+    clips, columns = labelled_stretches(cwd, recipe, "2")
     assert [(clip.name, clip.group) for clip in clips] == [("day.csv@0", None)]
     assert columns == ["ax", "who"]
 
 
-def test_what_is_left_out_of_a_recording_is_said(here, capsys):
+def test_what_is_left_out_of_a_recording_is_said(cwd, capsys):
     rows = [[k, "sit"] for k in range(30)]
     rows[12][0] = ""  # ends a stretch
     rows += [[k, ""] for k in range(4)]
     rows += [[k, "run"] for k in range(25)] + [[k, "sit"] for k in range(7)]
-    write_table(here / "day.csv", rows, "ax,activity")
+    write_table(cwd / "day.csv", rows, "ax,activity")
     recipe = Recipe(1, window=10, step=4)
-    clips, _ = labelled_stretches(here, recipe, "activity")
+    clips, _ = labelled_stretches(cwd, recipe, "activity")
     assert [(clip.name, len(clip.sources[0])) for clip in clips] == [
         ("day.csv@0", 12),
         ("day.csv@13", 17),
@@ -234,14 +234,14 @@ def test_what_is_left_out_of_a_recording_is_said(here, capsys):
     err = capsys.readouterr().err
     assert "66 rows: 3 stretches of one activity; left out: 4 rows without act" in err
     assert "1 row with a missing number, 15 rows in no window" in err
-    labelled_stretches(here, Recipe(1, window=20), "activity")
+    labelled_stretches(cwd, Recipe(1, window=20), "activity")
     assert "no window lies in a stretch of sit: left out" in capsys.readouterr().err
-    labelled_stretches(here, Recipe(1, window=10, resample=22), "activity")
+    labelled_stretches(cwd, Recipe(1, window=10, resample=22), "activity")
     # of the 12, 17, 25 and 7 rows of stretches one part in eleven is in no window
     assert "1 row with a missing number, 4 rows in no window" in capsys.readouterr().err
 
 
-def test_a_window_in_which_a_sensor_is_off_costs_no_other(here, capsys):
+def test_a_window_in_which_a_sensor_is_off_costs_no_other(cwd, capsys):
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((60, 3))
     rows[20:40] = 0
@@ -262,17 +262,17 @@ def test_a_window_in_which_a_sensor_is_off_costs_no_other(here, capsys):
         )
 
 
-def test_columns_by_number_are_kept_by_their_names(here, capsys):
-    write_table(here / "first.csv", [["sit", 1, 2, 3]] * 30, "act,ax,ay,az")
+def test_columns_by_number_are_kept_by_their_names(cwd, capsys):
+    write_table(cwd / "first.csv", [["sit", 1, 2, 3]] * 30, "act,ax,ay,az")
     recipe = Recipe(2, window=10, columns=("2-4",))
-    clips, columns = labelled_stretches(here / "first.csv", recipe, "act")
+    clips, columns = labelled_stretches(cwd / "first.csv", recipe, "act")
     assert columns == ["ax", "ay", "az"]
     assert "columns of first.csv: ax, ay, az" in capsys.readouterr().err
 
 
-def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
+def test_a_folder_of_recordings_is_one_set_of_clips(cwd, capsys):
     for k in range(2):
-        write_day(here / "days" / f"p{k}" / "day.csv", seed=k)
+        write_day(cwd / "days" / f"p{k}" / "day.csv", seed=k)
     main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()
     assert "2 recordings of 960 rows: 24 stretches" in err
@@ -281,11 +281,11 @@ def test_a_folder_of_recordings_is_one_set_of_clips(here, capsys):
         main(["compare", "days", *RECORDING, "--group-by", "^z"])
 
 
-def test_a_foreign_table_is_left_out_wherever_it_lies(here, capsys):
+def test_a_foreign_table_is_left_out_wherever_it_lies(cwd, capsys):
     """Also the first; where no table has the columns, the first is the error."""
-    write_day(here / "days" / "day.csv")
+    write_day(cwd / "days" / "day.csv")
     for name in ("a", "z"):
-        write_table(here / "days" / f"{name}.csv", [[1, 2, 3]])
+        write_table(cwd / "days" / f"{name}.csv", [[1, 2, 3]])
     main(["compare", "days", *RECORDING, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()
     for name in ("a", "z"):
@@ -294,46 +294,46 @@ def test_a_foreign_table_is_left_out_wherever_it_lies(here, capsys):
     assert "columns of day.csv: ax, ay, az" in err
     with pytest.raises(SystemExit, match="days/a.csv: must have one column activity"):
         main(["compare", "days", *RECORDING, "--strict", *QUICK])
-    (here / "days" / "day.csv").unlink()
+    (cwd / "days" / "day.csv").unlink()
     with pytest.raises(SystemExit, match="days/a.csv: must have one column activity"):
         main(["compare", "days", *RECORDING, *QUICK])
 
 
 @pytest.mark.parametrize("cell", ['"1,5"', "\u22121", "1.234,5"])
 def test_a_column_that_is_taken_for_a_text_is_named_with_its_first_cell(
-    here, capsys, cell
+    cwd, capsys, cell
 ):
-    lines = write_day(here / "day.csv")
+    lines = write_day(cwd / "day.csv")
     lines[0][2] = cell
-    write_table(here / "day.csv", lines, "time,ax,ay,az,activity,subject")
+    write_table(cwd / "day.csv", lines, "time,ax,ay,az,activity,subject")
     if "," in cell.strip('"') and cell[0] != '"':
-        text = (here / "day.csv").read_text().splitlines()
+        text = (cwd / "day.csv").read_text().splitlines()
         text = [line.replace(",", ";") for line in text]
         text[1] = text[1].replace(cell.replace(",", ";"), cell)
-        (here / "day.csv").write_text("\n".join(text))
+        (cwd / "day.csv").write_text("\n".join(text))
     main(["compare", "day.csv", *RECORDING, *OF_SUBJECT, *QUICK])
     words = f"columns of day.csv: ax, az; no numbers: ay, whose first cell is {cell.strip(chr(34))!r}"
     assert words in capsys.readouterr().err
 
 
-def test_labels_that_are_the_same_number_are_said_to_be_two_classes(here, capsys):
-    lines = write_day(here / "day.csv")
+def test_labels_that_are_the_same_number_are_said_to_be_two_classes(cwd, capsys):
+    lines = write_day(cwd / "day.csv")
     names = {"sit": "1", "walk": "2", "run": "3"}
     for k, line in enumerate(lines):
         line[4] = names[line[4]] + ".0" * (k % 240 < 40)
-    write_table(here / "day.csv", lines, "time,ax,ay,az,activity,subject")
+    write_table(cwd / "day.csv", lines, "time,ax,ay,az,activity,subject")
     main(["compare", "day.csv", *RECORDING, "--repeats", "1", *QUICK])
     err = capsys.readouterr().err
     assert "labels '1' and '1.0' are two classes here, and read alike" in err
     assert "labels 2" not in err
 
 
-def test_no_line_names_d_and_p_of_several_recipes(here, capsys):
+def test_no_line_names_d_and_p_of_several_recipes(cwd, capsys):
     """Of one channel d is 1, and p of stacks is up to 4."""
     rng = np.random.default_rng(0)
     for i in range(12):
-        (here / "data" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
-        np.save(here / "data" / "ab"[i % 2] / f"{i}.npy", rng.standard_normal((20, 1)))
+        (cwd / "data" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        np.save(cwd / "data" / "ab"[i % 2] / f"{i}.npy", rng.standard_normal((20, 1)))
     usual = ["--repeats", "1", "--methods", "nearest", "--no-kernels", "--no-pictures"]
     main(["compare", "data", *usual])
     out, err = capsys.readouterr()
@@ -348,19 +348,19 @@ def test_no_line_names_d_and_p_of_several_recipes(here, capsys):
     assert "12 sets of 2 classes; 1 split" in out
 
 
-def test_frames_of_zeros_have_no_singular_value_above_zero(here, capsys):
+def test_frames_of_zeros_have_no_singular_value_above_zero(cwd, capsys):
     """Not above -0, if they are -0."""
-    write_table(here / "data" / "sit" / "0.csv", -np.zeros((9, 3)))
+    write_table(cwd / "data" / "sit" / "0.csv", -np.zeros((9, 3)))
     for label in DIRECTIONS:
         for i in range(3):
             rows = signal(label, 9, np.random.default_rng(i))
-            write_table(here / "data" / label / f"{i + 1}.csv", rows)
+            write_table(cwd / "data" / label / f"{i + 1}.csv", rows)
     main(["compare", "data", "--repeats", "1", *QUICK])
     assert "(singular values above 0)" in capsys.readouterr().err
 
 
-def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
-    write_day(here / "day.csv")
+def test_a_model_cuts_new_recordings_as_those_that_it_learned(cwd, capsys):
+    write_day(cwd / "day.csv")
     learning = ["predict", "--data", "day.csv", "--save", "m.npz"]
     main([*learning, *RECORDING, *OF_SUBJECT, *QUICK])
     recipe = load("m.npz").recipe
@@ -369,43 +369,43 @@ def test_a_model_cuts_new_recordings_as_those_that_it_learned(here, capsys):
     rows = np.concatenate([signal("run", 30, rng), signal("sit", 20, rng)])
     rows = rows.round(3).tolist()
     rows[40][1] = ""
-    write_table(here / "new.csv", rows)
+    write_table(cwd / "new.csv", rows)
     main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
     err = capsys.readouterr().err
     assert (
         "1 stretch; left out: 1 row with a missing number, 9 rows in no window" in err
     )
-    lines = (here / "out" / "predictions.csv").read_text().splitlines()[1:]
+    lines = (cwd / "out" / "predictions.csv").read_text().splitlines()[1:]
     answers = {line.split(",")[0]: line.split(",")[3] for line in lines}
     assert [*answers] == [f"new.csv@0#{k}" for k in range(7)]
     del answers["new.csv@0#5"]  # half of it is another activity
     assert [*answers.values()] == 5 * ["run"] + ["sit"]
-    write_table(here / "new.csv", [["", 1, 2], [1, "", 2]])
+    write_table(cwd / "new.csv", [["", 1, 2], [1, "", 2]])
     with pytest.raises(SystemExit, match="new.csv: a number is missing in each row"):
         main(["predict", "new.csv", "--model", "m.npz", "--no-pictures"])
 
 
-def test_what_lies_beside_recordings_costs_none_of_them(here, capsys):
+def test_what_lies_beside_recordings_costs_none_of_them(cwd, capsys):
     """As a picture that was drawn of them."""
     for name in ("days", "new"):
-        write_day(here / name / "day.csv")
-        (here / name / "plots").mkdir()
-        for path in (here / name / "plot.png", here / name / "plots" / "plot.png"):
+        write_day(cwd / name / "day.csv")
+        (cwd / name / "plots").mkdir()
+        for path in (cwd / name / "plot.png", cwd / name / "plots" / "plot.png"):
             Image.fromarray(np.zeros((8, 8), np.uint8)).save(path)
-        np.save(here / name / "other.npy", np.zeros((9, 3)))
+        np.save(cwd / name / "other.npy", np.zeros((9, 3)))
     learning = ["predict", "new", "--data", "days", "--save", "m.npz"]
     main([*learning, *RECORDING, *QUICK])
     main(["predict", "new", "--model", "m.npz", "--no-pictures"])
     for out in ("out", "out-2"):
-        answers = (here / out / "predictions.csv").read_text()
+        answers = (cwd / out / "predictions.csv").read_text()
         assert answers.count("day.csv@") > 20 and "png" not in answers
 
 
-def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
+def test_a_model_learns_more_recordings_as_those_that_it_learned(cwd, capsys):
     """It holds then what a model of all recordings with the same choices holds."""
     usual = [*RECORDING, *OF_SUBJECT, *QUICK]
     for seed, name in enumerate(["one/day.csv", "both/day.csv", "both/later.csv"]):
-        write_day(here / name, seed=seed // 2)
+        write_day(cwd / name, seed=seed // 2)
     for name in ("one", "both"):
         main(["predict", "--data", name, "--save", f"{name}.npz", *usual])
     capsys.readouterr()
@@ -423,17 +423,17 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
     assert more.labels.tolist() == whole.labels.tolist()
     for path in ("both/later.csv", "both"):  # folders may hold recordings too
         learning[1] = path
-        (here / "more.npz").unlink(missing_ok=True)
+        (cwd / "more.npz").unlink(missing_ok=True)
         with pytest.raises(SystemExit, match="--label-column names"):
             main(learning)
     main(["predict", "one/day.csv", "--model", "one.npz", *labelled])
-    lines = (here / "out" / "predictions.csv").read_text().splitlines()
+    lines = (cwd / "out" / "predictions.csv").read_text().splitlines()
     assert lines[0].startswith("clip,group,start,end,answer,")
     assert lines[1].startswith("day.csv@0#0,1,")
 
 
 @pytest.mark.parametrize(
-    "asked, message",
+    "options, message",
     [
         (["--group-column", "x"], "--group-column goes with --label-column"),
         (
@@ -443,26 +443,26 @@ def test_a_model_learns_more_recordings_as_those_that_it_learned(here, capsys):
         ([*RECORDING, *OF_SUBJECT, "--group-by", "x"], "exclude each other"),
     ],
 )
-def test_options_of_recordings_go_together(here, capsys, asked, message):
-    write_day(here / "day.csv")
+def test_options_of_recordings_go_together(cwd, capsys, options, message):
+    write_day(cwd / "day.csv")
     with pytest.raises(SystemExit, match="^2$"):
-        main(["compare", ".", *asked])
+        main(["compare", ".", *options])
     assert message in capsys.readouterr().err
 
 
-def test_a_recording_without_a_column_of_labels_is_told_of_the_option(here):
-    write_day(here / "day.csv")
+def test_a_recording_without_a_column_of_labels_is_told_of_the_option(cwd):
+    write_day(cwd / "day.csv")
     with pytest.raises(SystemExit, match="day.csv is a table: --label-column names"):
         main(["compare", "day.csv"])
 
 
-def test_clusters_of_few_channels_are_told_apart(here, capsys):
+def test_clusters_of_few_channels_are_told_apart(cwd, capsys):
     """By weights: a dimension of all channels makes all sets the same."""
     rng = np.random.default_rng(0)
-    (here / "flat").mkdir()
+    (cwd / "flat").mkdir()
     for k in range(12):
         rows = signal([*DIRECTIONS][k % 3], 30, rng)
-        write_table(here / "flat" / f"{k:02}.csv", rows, "ax,ay,az")
+        write_table(cwd / "flat" / f"{k:02}.csv", rows, "ax,ay,az")
     main(["cluster", "flat", "-k", "3", "--no-pictures"])
     assert "in clusters of 4 + 4 + 4\n" in capsys.readouterr().out
     main(["cluster", "flat", "-k", "3", "--no-pictures", "--p", "3"])
@@ -482,29 +482,29 @@ def arrays_of_signals(n=24, length=30):
 @pytest.mark.parametrize(
     "axes", ["n,time,channels", "n,channels,time", "time,channels,n"]
 )
-def test_arrays_are_read_by_their_axes(here, axes):
+def test_arrays_are_read_by_their_axes(cwd, axes):
     X, y = arrays_of_signals()
     usual = ["n", "time", "channels"]
     order = [usual.index(name) for name in axes.split(",")]
     np.savez("X.npz", X=X.transpose(order), y=y)
-    clips, splits = load_npz(here / "X.npz", axes=axes)
+    clips, splits = load_npz(cwd / "X.npz", axes=axes)
     assert splits is None and [clip.label for clip in clips] == y.tolist()
     for clip, rows in zip(clips, X):
         np.testing.assert_array_equal(clip.sources[0], rows)
     np.save("X.npy", X.transpose(order))
-    _, (new, *_) = read_sets(here / "X.npy", axes=axes)
+    _, (new, *_) = read_sets(cwd / "X.npy", axes=axes)
     np.testing.assert_array_equal(new.sources[0], X[0])
 
 
-def test_both_ways_round_give_the_same_table(here, capsys):
+def test_both_ways_round_give_the_same_table(cwd, capsys):
     """aeon has channels first, tslearn time."""
     X, y = arrays_of_signals()
     np.savez("tslearn.npz", X=X, y=y)
     np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
     usual = ["--repeats", "2", *QUICK]
     tables = []
-    for asked in (["tslearn.npz"], ["aeon.npz", "--axes", "n,channels,time"]):
-        main(["compare", *asked, *usual])
+    for words in (["tslearn.npz"], ["aeon.npz", "--axes", "n,channels,time"]):
+        main(["compare", *words, *usual])
         out, err = capsys.readouterr()
         tables.append(re.findall(r"nearest subspace +(\d+\.\d +\d\.\d)", out))
         assert "24 clips of 3 classes, 720 frames of 3 features" in err
@@ -516,11 +516,11 @@ def test_both_ways_round_give_the_same_table(here, capsys):
     assert "--axes channels,time says so, or n,channels,time of one array" in err
 
 
-def test_clips_in_files_have_axes_too(here, capsys):
+def test_clips_in_files_have_axes_too(cwd, capsys):
     X, y = arrays_of_signals()
     for i, (rows, label) in enumerate(zip(X, y)):
-        (here / "data" / label).mkdir(parents=True, exist_ok=True)
-        np.save(here / "data" / label / f"{i}.npy", rows.T)
+        (cwd / "data" / label).mkdir(parents=True, exist_ok=True)
+        np.save(cwd / "data" / label / f"{i}.npy", rows.T)
     learning = [
         "predict",
         "--data",
@@ -542,7 +542,7 @@ def test_clips_in_files_have_axes_too(here, capsys):
         main(["predict", "new.npy", "--model", "m.npz"])
 
 
-def test_colour_films_in_files_have_axes_too(here):
+def test_colour_films_in_files_have_axes_too(cwd):
     """As MATLAB keeps them."""
     films = np.random.default_rng(0).integers(256, size=(2, 8, 9, 3, 5), dtype=np.uint8)
     for turned, film in zip((True, False), films):
@@ -551,14 +551,14 @@ def test_colour_films_in_files_have_axes_too(here):
         ("height,width,channels,time", "True.npy"),
         ("time,height,width,channels", "False.npy"),
     ]:
-        clip = find_new_clips(here / name)[0]
+        clip = find_new_clips(cwd / name)[0]
         collection = build_all([clip], Recipe(2, axes=axes))
         assert collection.frame == (8, 9) and collection.sets[0].shape == (5, 72)
-    wrong = build_all(find_new_clips(here), Recipe(2, axes=axes))
+    wrong = build_all(find_new_clips(cwd), Recipe(2, axes=axes))
     assert "(8, 9, 3, 5)" in wrong.unusable["True.npy"]
 
 
-def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):
+def test_a_model_of_an_array_answers_arrays_of_the_same_axes(cwd, capsys):
     X, y = arrays_of_signals()
     np.savez("aeon.npz", X=X.swapaxes(1, 2), y=y)
     np.savez("new.npz", X=X[:3].swapaxes(1, 2))
@@ -575,15 +575,15 @@ def test_a_model_of_an_array_answers_arrays_of_the_same_axes(here, capsys):
     assert "6 sets more, 3 classes" in capsys.readouterr().out
 
 
-def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
+def test_sets_that_are_filled_up_by_nan_end_where_they_end(cwd):
     X, y = arrays_of_signals()
     X[2, 20:] = np.nan
     X[3, 4, 1] = np.nan  # no filling: reading tells of it
     np.savez("X.npz", X=X, y=y)
-    clips, _ = load_npz(here / "X.npz")
+    clips, _ = load_npz(cwd / "X.npz")
     assert [len(clip.sources[0]) for clip in clips[1:4]] == [30, 20, 30]
     np.savez("one.npz", X=X[:, :, 0], y=y)
-    clips, _ = load_npz(here / "one.npz")
+    clips, _ = load_npz(cwd / "one.npz")
     assert clips[2].sources[0].shape == (20, 1)
 
 
@@ -615,16 +615,16 @@ def test_sets_that_are_filled_up_by_nan_end_where_they_end(here):
         ),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(here, arrays, axes, message):
+def test_arrays_that_do_not_fit_are_refused(cwd, arrays, axes, message):
     np.savez("X.npz", **arrays)
     with pytest.raises(ValueError, match=message):
-        load_npz(here / "X.npz", axes=axes)
+        load_npz(cwd / "X.npz", axes=axes)
 
 
 @pytest.mark.parametrize(
     "axes", ["n,channels", "time", "n,time,time", "n,time,rows", ""]
 )
-def test_axes_are_known_names_with_time(here, capsys, axes):
+def test_axes_are_known_names_with_time(cwd, capsys, axes):
     with pytest.raises(SystemExit, match="^2$"):
         main(["compare", ".", "--axes", axes])
     assert "axes must be two or more of n, time, channels" in capsys.readouterr().err
@@ -642,13 +642,13 @@ def test_files_with_other_orders_of_columns_are_read_by_the_names_of_the_first(
     assert re.findall(r"^\d.csv  (\w+) ", out, re.M) == [*DIRECTIONS]
 
 
-def test_rows_without_a_group_are_left_out_and_the_others_keep_theirs(here, capsys):
+def test_rows_without_a_group_are_left_out_and_the_others_keep_theirs(cwd, capsys):
     rng = np.random.default_rng(0)
     rows = []
     for person in ["a", "b", "c", ""]:
         for label in DIRECTIONS:
             rows += [[*values, label, person] for values in signal(label, 30, rng)]
-    write_table(here / "day.csv", rows, "ax,ay,az,activity,person")
+    write_table(cwd / "day.csv", rows, "ax,ay,az,activity,person")
     words = ["--label-column", "activity", "--group-column", "person", "--window", "10"]
     main(["compare", "day.csv", *words, "--repeats", "1", *QUICK])
     out, err = capsys.readouterr()

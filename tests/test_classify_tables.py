@@ -259,13 +259,13 @@ def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(columns,
     assert [*results][table.best] == "good"
     assert [row[0] for row in table.rows] == [*results]
     for cells, (name, splits) in zip(table.rows, results.items()):
-        done = [split for split in splits if split["failed"] is None]
+        answered = [split for split in splits if split["failed"] is None]
         assert len(cells) == len(table.columns)
-        if not done:
+        if not answered:
             assert cells[1] == "failed" and not any(cells[2:])
             continue
         for column, mean, spread in zip(columns, cells[1::2], cells[2::2]):
-            shares = [split[column] for split in done]
+            shares = [split[column] for split in answered]
             assert float(mean) == pytest.approx(np.mean(shares), abs=0.051)
             middle = sum(shares) / len(shares)
             squares = sum((share - middle) ** 2 for share in shares)
@@ -274,7 +274,7 @@ def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(columns,
         points, mark, seconds = cells[1 + 2 * len(columns) :]
         assert points == words_of.get(name, "")
         assert mark == ("yes" if name in ("good", "as good") else "")
-        mean = np.mean([split["seconds"] for split in done])
+        mean = np.mean([split["seconds"] for split in answered])
         assert float(seconds) == pytest.approx(mean, abs=5e-3)
 
 

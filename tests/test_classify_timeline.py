@@ -66,7 +66,7 @@ def write(path, rows, labels=None, clock="{:.2f}"):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def cwd(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -108,9 +108,9 @@ def test_a_clip_of_several_sources_goes_on_in_time():
     assert made.recordings == ["x"]
 
 
-def test_the_rows_of_files_are_counted_as_they_were_chosen(here):
+def test_the_rows_of_files_are_counted_as_they_were_chosen(cwd):
     np.save("x.npy", np.random.default_rng(0).standard_normal((24, 3)))
-    clip = Clip("x.npy", None, None, [here / "x.npy"])
+    clip = Clip("x.npy", None, None, [cwd / "x.npy"])
     spans = build_all([clip], Recipe(2, window=4, every=2, rate=2.0)).spans
     np.testing.assert_array_equal(spans, [(0, 4), (4, 8), (8, 12)])
     spans = build_all([clip], Recipe(2, window=4, evenly=8)).spans
@@ -126,15 +126,13 @@ def test_the_rows_of_files_are_counted_as_they_were_chosen(here):
         ("2026-01-31 12:00:{:06.3f}", 0),
     ],
 )
-def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(
-    here, capsys, clock, start
-):
+def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(cwd, capsys, clock, start):
     rows, labels = recording(0, [("sit", 3), ("walk", 3)], np.random.default_rng(0))
     if start:
         clock = clock.replace("{", "1{", 1) if "1{" not in clock else clock
-    write(here / "day.csv", rows, labels, clock)
+    write(cwd / "day.csv", rows, labels, clock)
     recipe = Recipe(2, window=40, clock="t")
-    clips, columns = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, columns = labelled_stretches(cwd / "day.csv", recipe, "activity")
     assert [*columns] == [*"abcdef"] and recipe.unit == "seconds"
     assert "as a clock does" not in capsys.readouterr().err
     made = build_all(clips, recipe)
@@ -164,29 +162,29 @@ def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(
         ),
     ],
 )
-def test_a_clock_that_is_none_is_an_error_of_its_table(here, cells, message):
+def test_a_clock_that_is_none_is_an_error_of_its_table(cwd, cells, message):
     lines = [f"{cell},{i},1,walk" for i, cell in enumerate(cells)]
-    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
     recipe = Recipe(2, window=2, clock="t")
     with pytest.raises(ValueError, match=f"day.csv: .*{message}"):
-        labelled_stretches(here / "day.csv", recipe, "activity")
+        labelled_stretches(cwd / "day.csv", recipe, "activity")
 
 
-def test_clocks_may_stand_still_and_the_last_row_lasts_as_most_do(here):
+def test_clocks_may_stand_still_and_the_last_row_lasts_as_most_do(cwd):
     cells = [0, 1, 1, 2, 3, 5]
     lines = [f"{cell},{i % 2},{i % 3},walk" for i, cell in enumerate(cells)]
-    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
     recipe = Recipe(1, window=3, clock="t")
-    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
     assert build_all(clips, recipe).spans.tolist() == [[0, 2], [2, 6]]
 
 
-def test_rows_of_one_time_share_what_passes_until_the_next(here):
+def test_rows_of_one_time_share_what_passes_until_the_next(cwd):
     """As of four rows a second by a clock in whole seconds: no window is empty."""
     lines = [f"{i // 4},{i % 2},{i % 3},walk" for i in range(10)]
-    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
     recipe = Recipe(1, window=2, clock="t")
-    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
     spans = build_all(clips, recipe).spans
     np.testing.assert_allclose(spans[:, 0], np.arange(0, 2.5, 0.5))
     np.testing.assert_allclose(spans[:, 1], np.arange(0.5, 3, 0.5))
@@ -195,42 +193,42 @@ def test_rows_of_one_time_share_what_passes_until_the_next(here):
 @pytest.mark.parametrize(
     "name, unit", [("time (ms)", 1e3), ("Timestamp_US", 1e6), ("time [ns]", 1e9)]
 )
-def test_a_clock_whose_name_tells_its_unit_tells_seconds(here, name, unit):
+def test_a_clock_whose_name_tells_its_unit_tells_seconds(cwd, name, unit):
     lines = [f"{i * unit / 20:.0f},{i % 2},{i % 3},walk" for i in range(10)]
-    (here / "day.csv").write_text("\n".join([f"{name},x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join([f"{name},x,y,activity", *lines]))
     recipe = Recipe(1, window=5, clock=name)
-    clips, columns = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, columns = labelled_stretches(cwd / "day.csv", recipe, "activity")
     assert columns == ["x", "y"]
     spans = build_all(clips, recipe).spans
     np.testing.assert_allclose(spans, [(0, 0.25), (0.25, 0.5)])
 
 
 @pytest.mark.parametrize("each", [1, 5])
-def test_a_hole_in_a_clock_ends_a_stretch_and_was_not_recorded(here, each):
+def test_a_hole_in_a_clock_ends_a_stretch_and_was_not_recorded(cwd, each):
     """Thirty rows, an hour of nothing, thirty rows; five rows a time, or one."""
     times = np.arange(30) // each * each
     cells = [*times, *(3600 + times)]
     lines = [f"{cell},{i % 2},{i % 3},walk" for i, cell in enumerate(cells)]
-    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
     recipe = Recipe(1, window=12, step=9, clock="t")
-    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
     assert [clip.name for clip in clips] == ["day.csv@0", "day.csv@30"]
     spans = [(0, 12), (9, 21), (18, 30)]
     expected = [*spans, *np.add(spans, 3600)]
     np.testing.assert_allclose(build_all(clips, recipe).spans, expected, atol=1e-9)
     # a window of so many rows is longer than the hole
     lines = [f"{i + 40 * (i > 70)},{i % 2},{i % 3},walk" for i in range(140)]
-    (here / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
     for window, n in ((12, 2), (50, 1)):
         recipe = Recipe(1, window=window, clock="t")
-        clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+        clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
         assert len(clips) == n
 
 
-def test_a_column_that_no_new_recording_has_is_told(here, capsys):
+def test_a_column_that_no_new_recording_has_is_told(cwd, capsys):
     rows, labels = recording(0, [("sit", 3)], np.random.default_rng(0))
-    write(here / "day.csv", rows, labels)
-    write(here / "bare.csv", rows)
+    write(cwd / "day.csv", rows, labels)
+    write(cwd / "bare.csv", rows)
     recipe = Recipe(2, window=20, columns=tuple("abcdef"))
     for label, group, names in (
         ("activity", None, []),
@@ -238,32 +236,32 @@ def test_a_column_that_no_new_recording_has_is_told(here, capsys):
         ("activity", "who", ["who"]),
         ("activty", "who", ["activty", "who"]),
     ):
-        new_stretches(find_new_clips(here), recipe, label, group)
+        new_stretches(find_new_clips(cwd), recipe, label, group)
         lines = [f"no new recording has the column {name}" for name in names]
         assert capsys.readouterr().err.splitlines() == lines
     whole = replace(recipe, window=None)
-    assert len(new_stretches(find_new_clips(here), whole, "activity")) == 2
+    assert len(new_stretches(find_new_clips(cwd), whole, "activity")) == 2
     assert "each new recording is one clip" in capsys.readouterr().err
-    new_stretches(find_new_clips(here), whole)
+    new_stretches(find_new_clips(cwd), whole)
     assert not capsys.readouterr().err
-    (here / "day.csv").write_text("a,b,c,d,e,f\n1,2,3,4,5,6\n1,2,3,4,5,x\n")  # damaged
-    new_stretches(find_new_clips(here / "day.csv"), recipe, "activity")
+    (cwd / "day.csv").write_text("a,b,c,d,e,f\n1,2,3,4,5,6\n1,2,3,4,5,x\n")  # damaged
+    new_stretches(find_new_clips(cwd / "day.csv"), recipe, "activity")
     assert not capsys.readouterr().err
 
 
-def test_clusters_read_the_same_columns_of_all_tables_in_any_order(here, capsys):
+def test_clusters_read_the_same_columns_of_all_tables_in_any_order(cwd, capsys):
     rng = np.random.default_rng(0)
     for k in range(8):
         rows, _ = recording(k, [(("sit", "run")[k % 2], 3)], rng)
-        write(here / "clips" / f"{k}.csv", rows)
-        text = (here / "clips" / f"{k}.csv").read_text()
+        write(cwd / "clips" / f"{k}.csv", rows)
+        text = (cwd / "clips" / f"{k}.csv").read_text()
         lines = text.replace("t,", "time,", 1).splitlines()
         order = rng.permutation(7)
         cells = [np.array(line.split(","))[order] for line in lines]
-        (here / "clips" / f"{k}.csv").write_text("\n".join(map(",".join, cells)))
+        (cwd / "clips" / f"{k}.csv").write_text("\n".join(map(",".join, cells)))
     main(["cluster", "clips", "-k", "2", "--no-pictures"])
     assert re.search("columns of 0.csv: [a-f, ]{16}\n", capsys.readouterr().err)
-    number = [row["cluster"] for row in rows_of(here / "out" / "clusters.csv")]
+    number = [row["cluster"] for row in rows_of(cwd / "out" / "clusters.csv")]
     assert number[::2] == number[:1] * 4 and number[1::2] == number[1:2] * 4
     assert number[0] != number[1]
 
@@ -315,20 +313,20 @@ def test_stretches_tile_the_windows_and_no_two_that_touch_have_one_answer():
     votes = rng.dirichlet([1, 1], 40)
     unlike = rng.random(40) < 0.4
     stretches = joined(spans, votes, unlike)
-    seen = set()
+    answers = set()
     for t in np.arange(130) + 0.5:
         cover = (spans[:, 0] < t) & (t < spans[:, 1])
         inside = [s for s in stretches if s.start < t < s.end]
         assert len(inside) == cover.any()
         if not inside:
             continue
-        seen.add(inside[0].answer)
+        answers.add(inside[0].answer)
         if unlike[cover].mean() > 0.5:
             assert inside[0].answer == UNLIKE
         else:
             mean = votes[cover & ~unlike].mean(axis=0)
             assert inside[0].answer == "ab"[mean.argmax()]
-    assert seen == {"a", "b", UNLIKE}
+    assert answers == {"a", "b", UNLIKE}
     for before, behind in zip(stretches, stretches[1:]):
         assert before.end < behind.start or before.answer != behind.answer
 
@@ -440,14 +438,14 @@ def test_a_score_counts_windows_by_their_middle_and_time_that_has_both():
     assert (score.border, score.n_borders) == (1.5, 2)
 
 
-def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
+def test_labels_of_new_recordings_are_truth_and_cut_nothing(cwd):
     rows, labels = recording(0, [("sit", 3), ("walk", 2)], np.random.default_rng(0))
     labels[:10] = ""
     labels[10:20] = "swim"
-    write(here / "day.csv", rows, labels)
-    write(here / "bare.csv", rows)
+    write(cwd / "day.csv", rows, labels)
+    write(cwd / "bare.csv", rows)
     recipe = Recipe(2, window=20, rate=20.0, columns=tuple("abcdef"))
-    clips = new_stretches(find_new_clips(here), recipe, "activity")
+    clips = new_stretches(find_new_clips(cwd), recipe, "activity")
     assert [clip.name for clip in clips] == ["bare.csv@0", "day.csv@0"]
     parts = labelled_rows(clips, ["sit", "walk"], {"day.csv", "bare.csv"})
     truth = [s[:4] for s in stretches_of(*parts)]
@@ -458,28 +456,28 @@ def test_labels_of_new_recordings_are_truth_and_cut_nothing(here):
     ]
     assert labelled_rows(clips, ["sit"], {"bare.csv"}) == []
     # as pandas writes whole numbers of a column that lacks some
-    write(here / "day.csv", rows, np.where(labels == "sit", "1.0", "2.50"))
-    numbers = new_stretches(find_new_clips(here), recipe, "activity")
+    write(cwd / "day.csv", rows, np.where(labels == "sit", "1.0", "2.50"))
+    numbers = new_stretches(find_new_clips(cwd), recipe, "activity")
     *_, row_labels = labelled_rows(numbers, ["1", "2.5", "x"], {"day.csv"})
     assert {*row_labels} == {"1", "2.5"}
     *_, row_labels = labelled_rows(numbers, [1.0, 3.0], {"day.csv"})
     assert {*row_labels} == {"1.0", UNLIKE}
     labels[10:20] = "nan"  # no label in training either
     labels = np.where(np.arange(100) < 60, labels, "wa\tlk")
-    write(here / "day.csv", rows, labels)
-    clips = new_stretches(find_new_clips(here), recipe, "activity")
+    write(cwd / "day.csv", rows, labels)
+    clips = new_stretches(find_new_clips(cwd), recipe, "activity")
     (name,) = {printable("wa\tlk", but="")}
     parts = labelled_rows(clips, ["sit", name], {"day.csv"})
     assert [s[1:4] for s in stretches_of(*parts)] == [(1, 3, "sit"), (3, 5, name)]
 
 
-def test_compare_measures_borders_of_test_sets(here):
+def test_compare_measures_borders_of_test_sets(cwd):
     rows, labels = recording(
         0, [("sit", 5), ("walk", 5), ("run", 5)], np.random.default_rng(0)
     )
-    write(here / "day.csv", rows, labels)
+    write(cwd / "day.csv", rows, labels)
     recipe = Recipe(2, window=20, clock="t")
-    clips, _ = labelled_stretches(here / "day.csv", recipe, "activity")
+    clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
     made = build_all(clips, recipe)
     every = np.arange(15)
     assert border_error(made, every, made.label) == 0
@@ -501,21 +499,21 @@ def test_compare_measures_borders_of_test_sets(here):
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
     """A folder with a model of six persons, and recordings of another."""
-    here = tmp_path_factory.mktemp("learned")
+    folder = tmp_path_factory.mktemp("learned")
     rng = np.random.default_rng(0)
     for person in range(6):
         plan = [("sit", 8), ("walk", 8), ("run", 8)] * 2
-        write(here / "train" / f"p{person}.csv", *recording(person, plan, rng))
+        write(folder / "train" / f"p{person}.csv", *recording(person, plan, rng))
     plan = [("sit", 10), ("run", 12), ("swim", 30), ("walk", 11)]
     rows, labels = recording(9, plan, rng)
-    write(here / "new" / "day.csv", rows, labels)
+    write(folder / "new" / "day.csv", rows, labels)
     rows, _ = recording(8, [("walk", 6)], rng)
-    write(here / "new" / "bare.csv", rows)
-    asked = ["--label-column", "activity", "--clock", "t", *CUT, *PLAIN]
-    out = ["--out", str(here / "learning")]
-    kept = ["--data", str(here / "train"), "--save", str(here / "m.npz")]
-    main(["predict", *kept, *asked, *out])
-    return here
+    write(folder / "new" / "bare.csv", rows)
+    words = ["--label-column", "activity", "--clock", "t", *CUT, *PLAIN]
+    out = ["--out", str(folder / "learning")]
+    kept = ["--data", str(folder / "train"), "--save", str(folder / "m.npz")]
+    main(["predict", *kept, *words, *out])
+    return folder
 
 
 def rows_of(path):
@@ -523,14 +521,14 @@ def rows_of(path):
         return [*csv.DictReader(file)]
 
 
-def test_a_model_knows_its_clock_and_answers_by_stretches(learned, here, capsys):
+def test_a_model_knows_its_clock_and_answers_by_stretches(learned, cwd, capsys):
     recipe = load(learned / "m.npz").recipe
     assert (recipe.clock, recipe.rate, recipe.window) == ("t", None, 40)
-    asked = ["--model", str(learned / "m.npz"), "--label-column", "activity"]
-    asked += ["--coverage", "0.99"]
-    main(["predict", str(learned / "new"), *asked, "--smooth", "6"])
+    words = ["--model", str(learned / "m.npz"), "--label-column", "activity"]
+    words += ["--coverage", "0.99"]
+    main(["predict", str(learned / "new"), *words, "--smooth", "6"])
     out = capsys.readouterr().out
-    stretches = rows_of(here / "out" / "stretches.csv")
+    stretches = rows_of(cwd / "out" / "stretches.csv")
     assert [*stretches[0]] == [*Stretch._fields]
     assert [s["recording"] for s in stretches] == ["bare.csv"] + ["day.csv"] * 4
     answers = [s["answer"] for s in stretches]
@@ -547,44 +545,42 @@ def test_a_model_knows_its_clock_and_answers_by_stretches(learned, here, capsys)
     windows, time, border = re.fullmatch(pattern, score).groups()
     assert float(windows) > 80 and float(time) > 90
     assert re.fullmatch(r"[\d.]+ seconds in the median", border)
-    rows = rows_of(here / "out" / "predictions.csv")
+    rows = rows_of(cwd / "out" / "predictions.csv")
     assert [*rows[0]][:4] == ["clip", "start", "end", "answer"]
     assert [(row["start"], row["end"]) for row in rows[:2]] == [
         ("0.0", "2.0"),
         ("1.0", "3.0"),
     ]
-    page = (here / "out" / "report.html").read_text()
+    page = (cwd / "out" / "report.html").read_text()
     assert "hatched where" in page and "<td>unlike all classes</td>" in page
-    assert (here / "out" / "pictures" / "timeline.png").exists()
+    assert (cwd / "out" / "pictures" / "timeline.png").exists()
 
 
-def test_a_short_pause_is_smoothed_away_only_if_that_is_asked_for(
-    learned, here, capsys
-):
+def test_a_short_pause_is_smoothed_away_only_if_that_is_asked_for(learned, cwd, capsys):
     plan = [("walk", 12), ("swim", 3), ("walk", 12)]
     rows, _ = recording(9, plan, np.random.default_rng(2))
-    write(here / "new.csv", rows)
-    for asked, answers in (
+    write(cwd / "new.csv", rows)
+    for words, answers in (
         ([], ["walk", UNLIKE, "walk"]),
         (["--smooth", "9"], ["walk"]),
     ):
-        asked += ["--coverage", "0.97"]
-        main(["predict", "new.csv", "--model", str(learned / "m.npz"), *asked])
-        folder = "out-2" if "--smooth" in asked else "out"
-        stretches = rows_of(here / folder / "stretches.csv")
+        words += ["--coverage", "0.97"]
+        main(["predict", "new.csv", "--model", str(learned / "m.npz"), *words])
+        folder = "out-2" if "--smooth" in words else "out"
+        stretches = rows_of(cwd / folder / "stretches.csv")
         assert [s["answer"] for s in stretches] == answers
         assert "windows right" not in capsys.readouterr().out
 
 
-def test_json_is_an_object_a_clip_and_nothing_else(learned, here, capsys):
-    (here / "new").mkdir()
+def test_json_is_an_object_a_clip_and_nothing_else(learned, cwd, capsys):
+    (cwd / "new").mkdir()
     rows, _ = recording(8, [("walk", 3), ("swim", 4)], np.random.default_rng(1))
-    write(here / "new" / "a.csv", rows)
-    (here / "new" / "z.csv").write_text("x\n1\n")
+    write(cwd / "new" / "a.csv", rows)
+    (cwd / "new" / "z.csv").write_text("x\n1\n")
     model = str(learned / "m.npz")
     main(["predict", "new", "--model", model, "--json", "--no-pictures"])
     objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    table = rows_of(here / "out" / "predictions.csv")
+    table = rows_of(cwd / "out" / "predictions.csv")
     assert [o["clip"] for o in objects] == [row["clip"] for row in table]
     assert objects[-1]["clip"] == "z.csv" and objects[-1]["answer"] is None
     assert "must have one column t, got" in objects[-1]["failed"]
@@ -601,30 +597,30 @@ def test_json_is_an_object_a_clip_and_nothing_else(learned, here, capsys):
     assert answers[0] == "walk" and answers[-1] is None
 
 
-def test_smoothing_without_windows_is_refused(here):
+def test_smoothing_without_windows_is_refused(cwd):
     rng = np.random.default_rng(0)
     for label in ("walk", "run"):
         for k in range(3):
             rows, _ = recording(k, [(label, 2)], rng)
-            write(here / "data" / label / f"{k}.csv", rows)
+            write(cwd / "data" / label / f"{k}.csv", rows)
     with pytest.raises(SystemExit, match="--smooth goes with a model of recordings"):
         main(["predict", "data", "--data", "data", "--smooth", "2", *PLAIN])
 
 
-def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
+def test_many_clips_are_counted_and_the_unsure_named(cwd, capsys):
     rng = np.random.default_rng(0)
     for label in ("sit", "walk", "run"):
         for k in range(8):
             rows, _ = recording(k, [(label, 3)], rng)
-            write(here / "data" / label / f"{k}.csv", rows)
+            write(cwd / "data" / label / f"{k}.csv", rows)
             rows, _ = recording(k, [(label, 3)], rng)
-            write(here / "new" / f"{label}_{k}.csv", rows)
+            write(cwd / "new" / f"{label}_{k}.csv", rows)
     rows, _ = recording(0, [("swim", 3)], rng)
-    write(here / "new" / "strange.csv", rows)
-    asked = ["--columns", *"abcdef", *PLAIN, "--no-pictures"]
-    main(["predict", "new", "--data", "data", *asked])
+    write(cwd / "new" / "strange.csv", rows)
+    options = ["--columns", *"abcdef", *PLAIN, "--no-pictures"]
+    main(["predict", "new", "--data", "data", *options])
     lines = capsys.readouterr().out.splitlines()[1:]
-    rows = rows_of(here / "out" / "predictions.csv")
+    rows = rows_of(cwd / "out" / "predictions.csv")
     assert len(rows) == 25 and "strange.csv" in [row["clip"] for row in rows]
     answers = [row["answer"] or UNLIKE for row in rows]
     names = ["run", "sit", "walk", UNLIKE]
@@ -641,11 +637,11 @@ def test_many_clips_are_counted_and_the_unsure_named(here, capsys):
     alone = {row["clip"] for row in rows if row["answer"] and not row["possible"]}
     assert alone == {name for name, *_ in unsure}
     # of 24 labelled clips none rules out a class at 99.9 %
-    main(["predict", "new", "--data", "data", *asked, "--coverage", "0.999"])
+    main(["predict", "new", "--data", "data", *options, "--coverage", "0.999"])
     lines = capsys.readouterr().out.splitlines()
     assert sum("any class" in line for line in lines) == 20 == len(lines) - 4
     assert lines[-1] == "and 5 more"
-    main(["predict", "new/strange.csv", "--data", "data", *asked])
+    main(["predict", "new/strange.csv", "--data", "data", *options])
     assert re.search(
         r"\nstrange.csv: unlike all classes; nearest \w+/\d.csv\n",
         capsys.readouterr().out,
@@ -687,45 +683,45 @@ def groups_in(path):
     return {row["clip"]: row["group"] for row in rows_of(path)}
 
 
-def test_new_recordings_have_their_groups_and_are_cut_where_these_change(here):
+def test_new_recordings_have_their_groups_and_are_cut_where_these_change(cwd):
     """By a column, where a table has it, or by the names of files."""
     rng = np.random.default_rng(0)
     for person in "ab":
         plan = [("sit", 8), ("walk", 8)]
         rows, labels = recording(ord(person), plan, rng)
         labels = [f"{label},{person}" for label in labels]
-        write(here / "data" / f"p{person}.csv", rows, labels)
+        write(cwd / "data" / f"p{person}.csv", rows, labels)
     rows, _ = recording(1, [("sit", 6)], rng)
-    write(here / "new" / "x1.csv", rows, ["sit,c"] * 50 + ["sit,"] * 70)
-    write(here / "new" / "x2.csv", rows, ["sit"] * 120)
-    write(here / "new" / "y.csv", rows)
-    for path in (*(here / "data").iterdir(), here / "new" / "x1.csv"):
+    write(cwd / "new" / "x1.csv", rows, ["sit,c"] * 50 + ["sit,"] * 70)
+    write(cwd / "new" / "x2.csv", rows, ["sit"] * 120)
+    write(cwd / "new" / "y.csv", rows)
+    for path in (*(cwd / "data").iterdir(), cwd / "new" / "x1.csv"):
         path.write_text(path.read_text().replace("activity", "activity,person"))
-    asked = ["--label-column", "activity", *CUT, *PLAIN, "--no-pictures"]
+    words = ["--label-column", "activity", *CUT, *PLAIN, "--no-pictures"]
     names = ["x1.csv@0", "x1.csv@50#0", "x1.csv@50#1", "x1.csv@50#2"]
     kept = ["--data", "data", "--save", "m.npz"]
-    main(["predict", "new", *kept, *asked, "--group-column", "person"])
-    groups = groups_in(here / "out" / "predictions.csv")
+    main(["predict", "new", *kept, *words, "--group-column", "person"])
+    groups = groups_in(cwd / "out" / "predictions.csv")
     assert [*groups][:3] == names[:3] and groups[names[0]] == "c"
     assert not any(groups[name] for name in groups if name != names[0])
     assert {name.partition("@")[0] for name in groups} == {"x1.csv", "x2.csv", "y.csv"}
-    stretches = rows_of(here / "out" / "stretches.csv")
+    stretches = rows_of(cwd / "out" / "stretches.csv")
     assert {s["recording"] for s in stretches} == {"x1.csv", "x2.csv", "y.csv"}
     main(["predict", "new", "--model", "m.npz", "--group-by", r"x\d"])
-    groups = groups_in(here / "out-2" / "predictions.csv")
+    groups = groups_in(cwd / "out-2" / "predictions.csv")
     for name, group in groups.items():
         assert group == ("" if name.startswith("y") else name[:2])
     main(["predict", "new", "--model", "m.npz"])
-    assert "group" not in rows_of(here / "out-3" / "predictions.csv")[0]
+    assert "group" not in rows_of(cwd / "out-3" / "predictions.csv")[0]
     # persons without labels
     text = ["person" if i == 0 else "bd"[i > 60] for i in range(121)]
-    lines = (here / "new" / "y.csv").read_text().splitlines()
+    lines = (cwd / "new" / "y.csv").read_text().splitlines()
     table = "\n".join(f"{line},{who}" for line, who in zip(lines, text))
-    (here / "bare").mkdir()
-    (here / "bare" / "y.csv").write_text(table)
+    (cwd / "bare").mkdir()
+    (cwd / "bare" / "y.csv").write_text(table)
     names = ["--label-column", "activity", "--group-column", "person"]
     main(["predict", "bare", "--model", "m.npz", *names])
-    groups = groups_in(here / "out-4" / "predictions.csv")
+    groups = groups_in(cwd / "out-4" / "predictions.csv")
     groups = {name.partition("#")[0]: group for name, group in groups.items()}
     assert groups == {"y.csv@0": "b", "y.csv@60": "d"}
 

@@ -184,17 +184,19 @@ def test_labels_by_local_codes_do_not_depend_on_the_origin(problem, seed, data):
     assume(((square < 16 * eps) | (square > 512 * eps)).all())
     counts = numbers_of_clear_neighbors(square)
     options = dict(n_neighbors=data.draw(st.sampled_from(counts)), reg=1e-3)
-    here = gs.classify(X, D, labels, **options, return_info=True)
+    result = gs.classify(X, D, labels, **options, return_info=True)
     moved = with_shared_direction(X), with_shared_direction(D)
-    there = gs.classify(*moved, labels, **options, return_info=True)
-    assert error(there.codes, here.codes) < 1e-6
+    other = gs.classify(*moved, labels, **options, return_info=True)
+    assert error(other.codes, result.codes) < 1e-6
     sums = np.stack(
-        [here.codes[:, labels == c].sum(axis=1) for c in here.classes], axis=1
+        [result.codes[:, labels == c].sum(axis=1) for c in result.classes], axis=1
     )
     second, first = np.sort(np.c_[np.full(len(X), -9.0), sums], axis=1)[:, -2:].T
     clear = first - second > 1e-5
-    assert np.array_equal(here.labels[clear], here.classes[sums.argmax(axis=1)][clear])
-    assert np.array_equal(there.labels[clear], here.labels[clear])
+    assert np.array_equal(
+        result.labels[clear], result.classes[sums.argmax(axis=1)][clear]
+    )
+    assert np.array_equal(other.labels[clear], result.labels[clear])
 
 
 def numbers_of_clear_neighbors(square):
@@ -539,9 +541,9 @@ def test_shares_sum_to_the_scores_of_classes(problem, seed, sparse, rule):
         assert len(set(used)) == len(used) and not shares[row < 0].any()
         assert (np.diff(shares[row >= 0]) <= 0).all() and (row[len(used) :] < 0).all()
         sums = [shares[: len(used)][labels[used] == c].sum() for c in classes]
-        there = [(labels[used] == c).any() for c in classes]
+        present = [(labels[used] == c).any() for c in classes]
         size = np.abs(shares).sum() + problem.norm2
-        assert error(sums, np.where(there, scores[i], 0)) <= TIGHT * max(1, size)
+        assert error(sums, np.where(present, scores[i], 0)) <= TIGHT * max(1, size)
 
 
 def test_shares_of_known_codes():

@@ -246,13 +246,13 @@ def test_nested_blocks_come_to_an_end(threads, monkeypatch):
             return i * i
         return sum(gs.run_blocks(lambda j: sum_of_squares(depth - 1, j.start), 6, 1))
 
-    done = []
+    sums = []
     outer = threading.Thread(
-        target=lambda: done.append(sum_of_squares(3, 0)), daemon=True
+        target=lambda: sums.append(sum_of_squares(3, 0)), daemon=True
     )
     outer.start()
     outer.join(120)
-    assert done == [6 * 6 * 55]
+    assert sums == [6 * 6 * 55]
 
 
 def test_one_block_takes_no_lock_of_numba(monkeypatch):
@@ -274,18 +274,18 @@ def test_a_block_is_a_share_of_a_millisecond_that_fits_and_one_item_at_least(
 
 def test_short_calls_take_no_threads_and_long_ones_do(monkeypatch):
     X = gs.random_subspaces(1000, 20, 3, rng=0)
-    asked = []
-    monkeypatch.setattr(gs, "thread_count", lambda: asked.append(1) or 1)
+    calls = []
+    monkeypatch.setattr(gs, "thread_count", lambda: calls.append(1) or 1)
     for call in (
         lambda X, D: gs.gsc(X, D, 0.5),
         lambda X, D: gs.glc(X, D, len(D) // 15),
         lambda X, D: gs.classify(X, D, np.arange(len(D)) % 5, lam=0.5),
     ):
         call(X[:100], X[:50])
-        assert not asked
+        assert not calls
         call(X, X[:300])
-        assert asked
-        asked.clear()
+        assert calls
+        calls.clear()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 20])

@@ -262,13 +262,13 @@ def test_only_coordinates_matter():
     formed.
     """
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((2000, 7)))[0]
-    here = discriminative.discriminative_atoms(SAMPLES, Y, 2, n_iter=10, rng=0)
+    result = discriminative.discriminative_atoms(SAMPLES, Y, 2, n_iter=10, rng=0)
     tracemalloc.start()
-    there = discriminative.discriminative_atoms(turn @ SAMPLES, Y, 2, n_iter=10, rng=0)
+    turned = discriminative.discriminative_atoms(turn @ SAMPLES, Y, 2, n_iter=10, rng=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert error(here.costs, there.costs) <= LOOSE
-    assert error(turn @ hat(here.atoms) @ turn.T, hat(there.atoms)) <= LOOSE
+    assert error(result.costs, turned.costs) <= LOOSE
+    assert error(turn @ hat(result.atoms) @ turn.T, hat(turned.atoms)) <= LOOSE
     assert peak < 20e6
 
 

@@ -91,13 +91,13 @@ def test_whitened_products_are_those_of_unit_vectors(problem, shrinkage, scale):
     K_qd = core.projection_kernel(Q, D)
     whitening = discriminative.Whitening(scale * K, labels, shrinkage)
     K_dd = whitening.K_dd
-    asked = whitening.transform(scale * K_qd, scale * D.shape[2])
+    products = whitening.transform(scale * K_qd, scale * D.shape[2])
     assert np.array_equal(K_dd, K_dd.T) and (K_dd.diagonal() == 1).all()
-    for row in asked:
+    for row in products:
         both = np.block([[K_dd, row[:, None]], [row[None], np.ones((1, 1))]])
         assert np.linalg.eigvalsh(both)[0] > -LOOSE
     alone, of_queries = whitened(D, labels, shrinkage, Q)
-    assert error(alone, K_dd) < LOOSE and error(of_queries, asked) < LOOSE
+    assert error(alone, K_dd) < LOOSE and error(of_queries, products) < LOOSE
 
 
 @given(labelled_samples(), SHRINKAGES, seeds)
@@ -190,10 +190,10 @@ def test_what_whitening_takes_almost_whole_stays_within_bounds(dtype, shrinkage)
     K = points @ points.T
     whitening = discriminative.Whitening(K, np.arange(300) % 2, shrinkage)
     Q = np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]], dtype)
-    asked = whitening.transform(Q @ points.T, np.square(Q).sum(axis=1))
-    for K in (whitening.K_dd, asked):
+    products = whitening.transform(Q @ points.T, np.square(Q).sum(axis=1))
+    for K in (whitening.K_dd, products):
         assert K.dtype == dtype and np.abs(K).max() <= 1 and np.isfinite(K).all()
-    assert not asked[2].any()
+    assert not products[2].any()
     least = np.linalg.eigvalsh(whitening.K_dd.astype(np.float64))[0]
     # K, rounded to 1e-16 or 6e-8, holds the 1e-8 that is left
     assert least > (-0.05 if dtype == np.float32 else -1e-5)

@@ -579,9 +579,9 @@ def test_explain_gives_the_shares_of_the_scores(coding, rule):
     _, index = np.unique(LABELS, return_inverse=True)
     for c in range(len(model.classes_)):
         mine = (index[indices] == c) & (indices >= 0)
-        there = mine.any(axis=1)
+        present = mine.any(axis=1)
         sums = np.where(mine, values, 0).sum(axis=1)
-        assert error(sums[there], scores[there, c]) < TIGHT
+        assert error(sums[present], scores[present, c]) < TIGHT
 
 
 @pytest.mark.parametrize("coding", ["sparse", "local"])

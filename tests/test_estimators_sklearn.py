@@ -262,10 +262,10 @@ with open("told", "wb") as file:
 """
     run_python(program, cwd=tmp_path, PYTHONPATH=str(ROOT))
     outputs = pickle.loads((tmp_path / "told").read_bytes())
-    for estimator, Z, there in zip(fitted, data, outputs, strict=True):
-        here = answers(estimator, Z)[0]
-        same = np.array_equal(here, there)
-        assert same or here.dtype.kind == "f" and error(here, there) <= TIGHT
+    for estimator, Z, theirs in zip(fitted, data, outputs, strict=True):
+        ours = answers(estimator, Z)[0]
+        same = np.array_equal(ours, theirs)
+        assert same or ours.dtype.kind == "f" and error(ours, theirs) <= TIGHT
 
 
 @each_estimator

@@ -167,8 +167,8 @@ def test_the_papers_figures_over_all_splits_are_those_of_its_columns(name):
 
 
 def test_other_splits_than_the_papers_have_no_columns(capsys):
-    done = [{"accuracy": 90.0, "failed": None}] * 3
-    paper_experiments.print_table(PRESETS["ucsd"], {"gSC, labelled": done})
+    splits = [{"accuracy": 90.0, "failed": None}] * 3
+    paper_experiments.print_table(PRESETS["ucsd"], {"gSC, labelled": splits})
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["all", "splits"]
     assert [line.split()[-3:] for line in lines if line.startswith("gSC")] == [

@@ -49,7 +49,7 @@ def blocks_with(page, part):
 def run(folder, *arguments):
     """What Python prints in that folder."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         capture_output=True,
@@ -58,8 +58,8 @@ def run(folder, *arguments):
         env=environment,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def accuracies(text):
@@ -154,18 +154,18 @@ def test_the_page_on_sensors_makes_the_recording_that_it_tells_of(elsewhere, cap
 
 def test_the_page_on_folders_makes_a_tree_that_compare_reads(elsewhere, capsys):
     (commands,) = blocks_with(GUIDE / "folders.rst", "compare digits")
-    _, (_, program), (_, module, *asked) = map(
+    _, (_, program), (_, module, *words) = map(
         shlex.split, commands.split(".venv/bin/python")
     )
     exec(program)
     assert module == "grassmann_classify"
-    main(asked)
+    main(words)
     printed = capsys.readouterr().out
     assert "120 sets of 10 classes, 6 recipes; 3 splits: random splits" in printed
     assert len(accuracies(printed)) == 12
     assert min(accuracies(printed).values()) > 90
-    left = {path.name for path in (elsewhere / "out").rglob("*")}
-    assert left >= {"results.json", "map.png", "gram.png", "report.html"}
+    names = {path.name for path in (elsewhere / "out").rglob("*")}
+    assert names >= {"results.json", "map.png", "gram.png", "report.html"}
 
 
 def test_quickstart_prints_three_methods_and_leaves_three_pictures(tmp_path):

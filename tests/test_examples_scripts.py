@@ -87,11 +87,11 @@ def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
     "kind, start", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
 )
 def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, start):
-    asked = common.of_pictures(
+    options = common.of_pictures(
         "examples.table_digits", ["--format", kind, "--dpi", "50"]
     )
     figure, ax = plt.subplots(figsize=(4, 2))
-    path = common.save_picture(tmp_path / "new" / "a.b", ax, asked)
+    path = common.save_picture(tmp_path / "new" / "a.b", ax, options)
     assert path == tmp_path / "new" / f"a.b.{kind}" and path.read_bytes().startswith(
         start
     )
@@ -109,7 +109,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
     program = (
         "import runpy; runpy.run_module('examples.table_digits', run_name='__main__')"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -117,7 +117,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
         text=True,
         timeout=60,
     )
-    assert done.stderr == "stopped\n" and done.returncode != 0
+    assert process.stderr == "stopped\n" and process.returncode != 0
 
 
 def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
@@ -125,7 +125,7 @@ def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
     path = tmp_path / "clips.npz"
     bases = random_subspaces(12, 25, 4, rng=0).astype(np.float32)
     np.savez(path, bases=bases, label=np.arange(12))
-    asked = common.of_these(
+    options = common.of_these(
         "examples.ballet_atoms",
         ballet_atoms.OPTIONS,
         ["--data", str(path), "--atoms", "3", "--dpi", "30"],
@@ -134,7 +134,7 @@ def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         plots, "plot_atoms", lambda D, shape: drawn.append(D) or plot_atoms(D, shape)
     )
-    ballet_atoms.main(asked)
+    ballet_atoms.main(options)
     clips = np.linalg.qr(bases[:, :, :3].astype(float))[0]
     learned = learn.gdl(clips, 3, 0.1, rng=0).atoms  # of clips, and none of these
     assert np.array_equal(drawn[0], learned)
@@ -144,7 +144,7 @@ def test_atoms_of_a_file_of_bases_are_drawn(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out" / "ballet_atoms.png").exists()
     np.savez(path, bases=bases[:, :24])
     with pytest.raises(SystemExit, match="square frames, got d = 24"):
-        ballet_atoms.main(asked)
+        ballet_atoms.main(options)
     np.savez(path, frames=bases)
     with pytest.raises(SystemExit, match="must hold bases"):
-        ballet_atoms.main(asked)
+        ballet_atoms.main(options)

@@ -233,8 +233,8 @@ def test_runs_that_write_one_path_at_once_and_a_kill_leave_whole_files(tmp_path)
     for child in (children[0], children[2]):
         child.communicate("\n")
         assert child.returncode == 0 and path.read_text() == "half and half"
-    (left,) = set(os.listdir(tmp_path)) - {"file"}
-    assert re.fullmatch(r"file\.[0-9a-f]{8}\.unfinished", left)
+    (leftover,) = set(os.listdir(tmp_path)) - {"file"}
+    assert re.fullmatch(r"file\.[0-9a-f]{8}\.unfinished", leftover)
 
 
 def test_ctrl_c_at_any_step_of_a_write_leaves_no_other_file(tmp_path, monkeypatch):
@@ -244,30 +244,30 @@ def test_ctrl_c_at_any_step_of_a_write_leaves_no_other_file(tmp_path, monkeypatc
         files.write_arrays(path, "scores", {"row": np.full(3, row)})
 
     n_steps = interrupts.count(write)
-    left = set()
+    contents = set()
     for at in range(1, n_steps + 1):
         write(0.0)
         assert interrupts.interrupt(write, at) is not None
         assert os.listdir(tmp_path) == ["scores"]
         arrays = files.read_arrays(path, "scores", {"row": "f"}, {"row"})
-        left.add(tuple(arrays["row"].tolist()))
-    assert left == {(0, 0, 0), (1, 1, 1)}
+        contents.add(tuple(arrays["row"].tolist()))
+    assert contents == {(0, 0, 0), (1, 1, 1)}
 
 
 def test_a_file_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
-    done = []
+    calls = []
     for name in ("fsync", "replace"):
         monkeypatch.setattr(
             os,
             name,
             functools.partial(
-                lambda call, name, *given: (done.append(name), call(*given)),
+                lambda call, name, *given: (calls.append(name), call(*given)),
                 getattr(os, name),
                 name,
             ),
         )
     files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
-    assert done == ["fsync", "replace"]
+    assert calls == ["fsync", "replace"]
 
 
 @pytest.mark.skipif(

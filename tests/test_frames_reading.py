@@ -506,12 +506,12 @@ def test_a_pipe_of_the_name_of_an_image_is_not_waited_for(tmp_path):
 
 def test_links_that_lead_back_are_no_content(tmp_path):
     """One to a folder whose name is only the beginning of another's does not."""
-    here = tmp_path / "clips"
-    here.mkdir()
+    root = tmp_path / "clips"
+    root.mkdir()
     (tmp_path / "clip").mkdir()
-    for target in (here, tmp_path, tmp_path / "clip"):
-        (here / f"to_{target.name}").symlink_to(target)
-    assert contents(here).folders == [here / "to_clip"]
+    for target in (root, tmp_path, tmp_path / "clip"):
+        (root / f"to_{target.name}").symlink_to(target)
+    assert contents(root).folders == [root / "to_clip"]
 
 
 @pytest.mark.parametrize(

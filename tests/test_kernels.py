@@ -805,8 +805,8 @@ def test_coding_on_the_lift_is_kernel_coding():
 def test_more_landmarks_than_frames_are_all_frames():
     X = sets_of(0, [5, 6, 7])
     whole = Lift(rbf(0.1), 2).fit(X)
-    asked = Lift(rbf(0.1), 2, n_landmarks=10**6, rng=0).fit(X)
-    assert np.array_equal(asked.landmarks_, whole.landmarks_)
+    lift = Lift(rbf(0.1), 2, n_landmarks=10**6, rng=0).fit(X)
+    assert np.array_equal(lift.landmarks_, whole.landmarks_)
 
 
 def test_nystroem_error_falls_to_zero():

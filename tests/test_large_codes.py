@@ -522,13 +522,13 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
     write()
     for row in (0, 100):
         (tmp_path / f"{row:015d}.npz").unlink(missing_ok=True)
-    left = sorted(os.listdir(tmp_path))
+    names = sorted(os.listdir(tmp_path))
     for start in (0, "resume"):
         with pytest.raises(
             ValueError, match="out must be a path that holds nothing to lose"
         ):
             write(start=start)
-    assert sorted(os.listdir(tmp_path)) == left
+    assert sorted(os.listdir(tmp_path)) == names
     # a first part without rows, as others may write theirs before it is done
     other = tmp_path / "other"
     write_codes(other, X[:0], D, 0.3, sparse_output=True)
@@ -537,7 +537,7 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
         ValueError, match="out must be a path that holds nothing to lose"
     ):
         write()
-    assert {*left} <= {*os.listdir(tmp_path)}
+    assert {*names} <= {*os.listdir(tmp_path)}
     assert write(replace=True) == 700
 
 
@@ -706,17 +706,17 @@ def test_a_folder_without_parts_is_no_folder_of_codes(tmp_path):
 def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
     path = tmp_path / "codes.npy"
     write_codes(path, X[:100], D, 0.3)
-    seen = []
+    counts = []
     flush = os.fsync
 
     def look(descriptor):
         flush(descriptor)
         held = (os.fstat(descriptor).st_size - 128) // (20 * 8)
-        seen.append((held, np.load(path, mmap_mode="r").shape[0]))
+        counts.append((held, np.load(path, mmap_mode="r").shape[0]))
 
     monkeypatch.setattr(os, "fsync", look)
     write_codes(path, X[:300], D, 0.3, start="resume")
-    assert seen == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]
+    assert counts == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]
 
 
 def test_arrays_over_bytes_are_no_path(tmp_path):

@@ -268,7 +268,7 @@ def dense_stream(batches, D, lam, forgetting):
     sums = np.zeros((len(D), D.shape[1], D.shape[1]))
     new = 0
     n_replaced = 0
-    seen = []
+    samples = []
     held = []
 
     def moved():
@@ -278,7 +278,9 @@ def dense_stream(batches, D, lam, forgetting):
             S = sums[r] - np.tensordot(shared[r, others], hat(D[others]), 1)
             D[r] = np.linalg.eigh(S)[1][:, -D.shape[2] :]
         idle = np.flatnonzero(shared.diagonal() <= 1e-6 * shared.diagonal().max())
-        for r, (_, x) in zip(idle, sorted(seen, key=lambda pair: -round(pair[0], 9))):
+        for r, (_, x) in zip(
+            idle, sorted(samples, key=lambda pair: -round(pair[0], 9))
+        ):
             D[r] = x
         return D, idle
 
@@ -291,19 +293,19 @@ def dense_stream(batches, D, lam, forgetting):
         shared = shared + added
         new += np.trace(added)
         sums = sums + np.einsum("i,ir,iab->rab", weights, codes, hat(X))
-        seen += [pair for *pair, weight in zip(losses, X, weights) if weight > 0]
+        samples += [pair for *pair, weight in zip(losses, X, weights) if weight > 0]
         if new >= 0.3 * np.trace(shared):
             atoms, idle = moved()
             for statistics in (shared, shared.T, sums):
                 statistics[idle] = 0
             n_replaced += len(idle)
             new = 0
-            seen = []
+            samples = []
         shared, sums, new = (
             A * (t / (t + 1)) ** forgetting for A in (shared, sums, new)
         )
         held.append((hat(atoms), shared, sums, weights @ losses / weights.sum()))
-    return held, n_replaced, hat(moved()[0] if seen else atoms)
+    return held, n_replaced, hat(moved()[0] if samples else atoms)
 
 
 @pytest.mark.parametrize("forgetting", [0, 1, 3])
@@ -590,21 +592,21 @@ def test_a_stored_array_is_read_in_pieces_each_sample_once_an_epoch():
     # (n, 2, 1): told apart
     X = np.stack([np.cos(names), np.sin(names)], axis=1)[:, :, None]
     stored = Stored(X)
-    seen = []
+    batches = []
 
     class Witness(streams.OnlineGDL):
         def partial_fit(self, batch, sample_weight=None):
-            seen.append(np.arctan2(batch[:, 1, 0], batch[:, 0, 0]))
+            batches.append(np.arctan2(batch[:, 1, 0], batch[:, 0, 0]))
             return super().partial_fit(batch, sample_weight)
 
     Witness(2, 0.1, rng=0).fit(stored, batch_size=10, n_epochs=2)
-    assert [len(batch) for batch in seen].count(10) == 200 and len(seen) == 202
-    for epoch in (seen[:101], seen[101:]):
+    assert [len(batch) for batch in batches].count(10) == 200 and len(batches) == 202
+    for epoch in (batches[:101], batches[101:]):
         assert error(np.sort(np.concatenate(epoch)), names) <= TIGHT
-    assert not np.array_equal(seen[0], seen[101])
+    assert not np.array_equal(batches[0], batches[101])
     assert len(stored.reads) == 202 and len(set(stored.reads)) == 101
     assert all(stop - start == 10 or stop == n for start, stop in stored.reads)
-    places = [len(set((batch * n // 10).astype(int))) for batch in seen]
+    places = [len(set((batch * n // 10).astype(int))) for batch in batches]
     assert np.median(places) >= 6  # a batch mixes samples of many places
 
 

@@ -40,10 +40,10 @@ def test_a_job_is_whole_or_not_begun_at_every_step(again, small):
         files.uninterrupted(lambda: done.extend([done.append(1), 2]))
 
     n = interrupts.count(lambda: two([]))
-    seen = set()
+    outcomes = set()
     for at in range(1, n + 1):
         done = []
         error = interrupts.interrupt(lambda: two(done), at, again)
         assert error is not None or at + again > n
-        seen.add(tuple(done))
-    assert seen == {(), (1, None, 2)}
+        outcomes.add(tuple(done))
+    assert outcomes == {(), (1, None, 2)}

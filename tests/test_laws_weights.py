@@ -90,18 +90,18 @@ def learned_by_stream(X, batch, weights, how, **options):
     Where two atoms coincide, rounding decides which codes a sample: not drawn.
     """
     learner = streams.OnlineGDL(4, rng=3, **options)
-    seen = []
+    states = []
     for b in range(batch.max() + 1):
         few = batch == b
         getattr(learner, how)(X[few], weights if weights is None else weights[few])
-        seen += held_by(learner)
+        states += held_by(learner)
         if learner.atoms is not None:
             alike = np.triu(core.projection_kernel(learner.atoms), 1).max()
             assume(alike < learner.atoms.shape[2] - LOOSE)
     if learner.weight > 0:
         learner.update()
     return [
-        *seen,
+        *states,
         *held_by(learner),
         learner.cost,
         learner.lam or 0,

@@ -388,9 +388,11 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
     ]
     lines = ax.texts[1].get_text().split("\n")
     assert lines[2:] == ["third", "fourth"] and "…" in lines[1] and len(lines[1]) < 40
-    left = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
-    assert left[0] == pytest.approx(left[2]) and left[1] == pytest.approx(left[3])
-    assert left[1] - left[0] == pytest.approx(0.75 * 9 / 4 + plots.GAP)
+    centres = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
+    assert centres[0] == pytest.approx(centres[2]) and centres[1] == pytest.approx(
+        centres[3]
+    )
+    assert centres[1] - centres[0] == pytest.approx(0.75 * 9 / 4 + plots.GAP)
     assert ax.get_xlabel() == "what it shows"
     ax.figure.canvas.draw()
     images = [image.get_window_extent() for image in ax.images]

@@ -52,9 +52,9 @@ def printed_by(commands, python, folder, **environment):
     """The lines that the installed command prints, run by run; none is a top-level
     module.
     """
-    asked = json.dumps(commands)
+    words = json.dumps(commands)
     *lines, modules = run_python(
-        RUN_COMMANDS, asked, cwd=folder, python=python, **environment
+        RUN_COMMANDS, words, cwd=folder, python=python, **environment
     )
     assert modules == ""
     return lines
@@ -94,8 +94,8 @@ def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     """Of what only the extras install; the rest of that it does not need to begin."""
     python, _ = installed
     extras = "sklearn skimage imageio av hypothesis dask distributed"
-    asked = "check", tmp_path
-    lines = run_python(RUN_WITHOUT, extras, *asked, cwd=tmp_path, python=python)
+    words = "check", tmp_path
+    lines = run_python(RUN_WITHOUT, extras, *words, cwd=tmp_path, python=python)
     assert lines == [
         "grassmann-classify: error: scikit-learn is not installed: "
         f"{python} -m pip install scikit-learn"
@@ -103,7 +103,7 @@ def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     helped = run_python(RUN_WITHOUT, extras, "--help", cwd=tmp_path, python=python)
     assert helped[0].startswith("grassmann-classify tells") and helped[-1] == "0"
     rest = extras.replace("sklearn ", "")
-    lines = run_python(RUN_WITHOUT, rest, *asked, cwd=tmp_path, python=python)
+    lines = run_python(RUN_WITHOUT, rest, *words, cwd=tmp_path, python=python)
     assert f"{tmp_path}: must hold 2 class folders" in lines[-1]
 
 
@@ -193,16 +193,16 @@ def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
         f"[mypy]\ncache_dir = cache\n[mypy-{LIBRARIES}]\nfollow_imports = skip\n"
     )
     command = [sys.executable, "-m", "mypy", "--python-executable", python, "script.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    *errors, last = done.stdout.splitlines()
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    *errors, last = process.stdout.splitlines()
     wrong = [error.partition(": error: ")[2] for error in errors]
     array = 'variable has type "int")  [assignment]'
     assert [error for error in wrong if not error.endswith(array)] == [
         'Module has no attribute "no_such_name"  [attr-defined]',
         f'Module "{CORE}.learn" has no attribute "no_such_name"  [attr-defined]',
-    ], done.stdout
+    ], process.stdout
     assert len(wrong) == 4 and last.startswith("Found 4 errors"), (
-        done.stdout + done.stderr
+        process.stdout + process.stderr
     )
 
 

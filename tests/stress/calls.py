@@ -170,13 +170,13 @@ def simplest(name):
     needed = [key for key in parameters if parameters[key].default is REQUIRED]
     others = [key for key in parameters if key not in {*given, *needed}]
     for extra in [[], *([key] for key in others)]:
-        asked = [*needed, *extra]
-        choices = itertools.product(*(values[key] for key in asked))
+        names = [*needed, *extra]
+        choices = itertools.product(*(values[key] for key in names))
         for chosen in itertools.islice(choices, MOST_TRIALS):
-            arguments = given | dict(zip(asked, chosen))
+            arguments = given | dict(zip(names, chosen))
             if holds(name, arguments):
                 least = {key: arguments[key] for key in (*given, *needed)}
-                varied = {key: values[key] for key in asked + others if values[key]}
+                varied = {key: values[key] for key in names + others if values[key]}
                 return arguments, least, varied
     raise AssertionError(f"{name} has no valid call of the values in {__file__}")
 
