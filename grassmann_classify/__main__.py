@@ -54,6 +54,8 @@ def run():
         main()
     except KeyboardInterrupt:
         sys.exit("stopped")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: Python ends
 
 
 if __name__ == "__main__":

@@ -266,7 +266,10 @@ def timeline_of(report, model, new, answers, settings):
         votes = (answers.labels[:, None] == answers.classes).astype(float)
     windows = answers.recordings, answers.spans
     stretches = timeline(*windows, votes, unlike, answers.classes, settings.smooth)
-    rows = [[*s[:4], f"{s.probability:.4g}", f"{s.agree:.4g}"] for s in stretches]
+    rows = [
+        [*s[:4], "" if s.answer == UNLIKE else f"{s.probability:.4g}", f"{s.agree:.4g}"]
+        for s in stretches
+    ]
     write_rows(report.out, "stretches.csv", Stretch._fields, rows)
     rows = labelled_rows(new, answers.classes, {*answers.recordings})
     truth = stretches_of(*rows) if rows else []

@@ -150,7 +150,8 @@ def read_sets(path, key=None, axes=None):
     for name in ("group", *LABELS):
         if name in arrays and arrays[name].shape != (n,):
             raise ValueError(
-                f"{name} must have length {n}, one a set, got shape {arrays[name].shape}"
+                f"{path}: {name} must have length {n}, one a set, got shape "
+                f"{arrays[name].shape}"
             )
     pairs = zip(sources, arrays.get("group", [""] * n))
     clips = [
@@ -224,20 +225,22 @@ def _npz_arrays(path, key=None, axes=None):
     try:
         if single:
             return {"X": np.load(path, allow_pickle=False)}
+        arrays = {}
         with np.load(path, allow_pickle=False) as data:
-            arrays = {
-                name: np.asarray(data[name])
-                for name in data.files
-                if re.fullmatch(used, name)
-            }
+            for name in data.files:
+                if re.fullmatch(used, name):
+                    arrays[name] = np.asarray(data[name])
     except Exception as error:  # whatever NumPy raises for damaged bytes
         if isinstance(error, OSError) and error.filename:
             raise
         kind = ".npy file, as np.save" if single else ".npz file, as np.savez"
-        cure = "; labels are saved as text by y.astype(str)"
+        cure = ""
+        if "Object arrays" in str(error):
+            cure = "; labels are saved as text by y.astype(str)"
+            if single or name not in (*LABELS, "group"):
+                cure = "; sets of several lengths are saved as frames, offset and label"
         raise ValueError(
-            f"{path} must be an {kind} writes it: "
-            f"{error or type(error).__name__}{cure * ('Object arrays' in str(error))}"
+            f"{path} must be an {kind} writes it: {error or type(error).__name__}{cure}"
         ) from None
     return _with_halves(path, arrays, axes) if arrays.keys() >= {*HALVES} else arrays
 
@@ -361,7 +364,13 @@ def labelled_stretches(
         }
     )
     labels = {clip.label for clip in clips}
+    longest = max((len(clip.sources[0]) for clip in clips), default=0)
     clips = _long_enough(clips, recipe, left_out)
+    if longest and not clips:
+        raise ValueError(
+            f"{path}: --window {recipe.window} is longer than every stretch of one "
+            f"{' and '.join(texts)}, of which the longest has {plural(longest, 'row')}"
+        )
     to_stderr(
         f"{plural(len(read), 'recording')} of {plural(len(cells), 'row')}: "
         f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
@@ -428,10 +437,14 @@ def _read_tables(tables, recipe, texts):
         times = edges[:-1], edges[1:]
         if clock:
             hole = max(HOLE, recipe.every * (recipe.window or 0))
+            cells = table.texts[-1]
+            blank = np.isin(np.char.lower(cells), UNNAMED)
+            table.numbers[blank] = np.nan  # a row without a time ends a stretch
+            before = np.maximum.accumulate(np.where(blank, 0, np.arange(len(cells))))
             named = re.fullmatch(frames.CLOCK, recipe.clock, re.IGNORECASE)
             each = UNITS.get((named and named[4] or "s").lower(), 1)
             column = f"{path}: column {recipe.clock}"
-            times = _times(column, table.texts[-1], each, hole)
+            times = _times(column, cells[before], each, hole)
         return Recording(*table, *times)._replace(texts=dict(zip(wanted, table.texts)))
 
     def read_first(clip):

@@ -235,11 +235,15 @@ def _facts(run, done):
 
 def copies_across(collection, pairs):
     """What to say of copies of which one trains and the other is tested."""
+    label = collection.label
+    names = collection.names
     copies = across(copies_of(collection), pairs)
-    if not copies:
-        return []
-    first, second = (collection.names[i] for i in (copies[0].i, copies[0].j))
+    alike = [copy for copy in copies if label[copy.i] == label[copy.j]]
+    apart = [copy for copy in copies if label[copy.i] != label[copy.j]]
     return [
-        f"{plural(len(copies), 'pair')} of copies are in both parts of a split, which makes "
-        f"accuracy too high, as {first} and {second}; the command check names them"
+        f"{plural(len(some), 'pair')} of copies{of} {'is' if len(some) == 1 else 'are'} in "
+        f"both parts of a split, which makes accuracy too {how}, as {names[some[0].i]} and "
+        f"{names[some[0].j]}; the command check names them"
+        for some, of, how in ((alike, "", "high"), (apart, " under two labels", "low"))
+        if some
     ]

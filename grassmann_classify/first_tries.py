@@ -5,9 +5,12 @@ The machine learns from at most MOST_FRAMES rows of each set, the sets of equal 
 and the mean of a set's scores decides.
 """
 
+import warnings
+
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
@@ -19,6 +22,7 @@ MOST_FRAMES = 20  # of a set
 # of all sets, to learn from: to choose C and the scale, and with what was chosen
 MOST_TO_CHOOSE = 1000
 MOST_TO_LEARN = 6000
+MOST_STEPS = 20_000  # of a machine; what can be told apart takes fewer than 6,000
 CACHE = 10  # MB of what libsvm copies of the matrix
 AT_ONCE = 100  # sets to answer, for the memory of their matrix
 
@@ -35,6 +39,20 @@ def few_features(kind, sets):
     return [few_of([FEATURES[kind](rows)], np.inf)[0] for rows in sets]
 
 
+class Machine(SVC):
+    """A support vector machine on a Gram matrix, as good as it is after MOST_STEPS."""
+
+    def __init__(self, C=1.0):
+        super().__init__(
+            kernel="precomputed", C=C, cache_size=CACHE, max_iter=MOST_STEPS
+        )
+
+    def fit(self, K, y, sample_weight=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super().fit(K, y, sample_weight)
+
+
 class FramesSVM(ClassifierMixin, BaseEstimator):
     """A support vector machine with a Gaussian kernel on the rows of sets.
 
@@ -49,8 +67,7 @@ class FramesSVM(ClassifierMixin, BaseEstimator):
         some = few_of(sets, MOST_TO_LEARN)
         self.rows_, self.scaler_, self.gamma_, weights = scaled(some, self.scale)
         K = rbf_kernel(self.rows_, gamma=self.gamma_)
-        self.svm_ = SVC(kernel="precomputed", C=self.C, cache_size=CACHE)
-        self.svm_.fit(K, np.repeat(y, [*map(len, some)]), weights)
+        self.svm_ = Machine(self.C).fit(K, np.repeat(y, [*map(len, some)]), weights)
         self.classes_ = self.svm_.classes_
         return self
 
@@ -119,7 +136,7 @@ def by_each_C(C, K, y, answer, weights=None):
     bounded = True
     for c in sorted(C):
         if bounded:
-            svm = SVC(kernel="precomputed", C=c).fit(K, y, weights)
+            svm = Machine(c).fit(K, y, weights)
             bounded = np.abs(svm.dual_coef_).max() >= c * least
             labels = answer(svm)
         answers[c] = labels

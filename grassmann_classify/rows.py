@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
 from grassmann_classify.bank import Candidate, on_one_thread
@@ -134,7 +133,7 @@ ONE = estimators.CodingClassifier(
 )
 GSC = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
 GLC = estimators.CodingClassifier("local", kernel="precomputed")
-SUPPORT = SVC(kernel="precomputed")
+SUPPORT = first_tries.Machine()
 LEARNED = " learned atoms"
 
 

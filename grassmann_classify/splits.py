@@ -195,7 +195,7 @@ def splits_of(settings, paths, collection, parts):
             collection.clip,
         )
     for train, _ in pairs:
-        check_foldable(collection.label[train], f"{how}: a training part: ")
+        check_foldable(collection.label[train], f"{how}: in a training part, ")
     return pairs, how
 
 
@@ -216,7 +216,10 @@ def strangers(label, pairs):
 def split_by_group(label, group):
     """Each group once as the test part, the others as the training part."""
     if len(np.unique(group)) < 2:
-        raise ValueError(f"leaving one group out needs two groups, got one: {group[0]}")
+        raise ValueError(
+            f"leaving one group out needs two groups, got one: {group[0]}; without groups "
+            "splits are random"
+        )
     return tuning.check_splits(
         LeaveOneGroupOut().split(label, label, group), len(label), group
     )

@@ -67,12 +67,14 @@ def _joined(spans, votes, unlike, smooth):
     starts[1:] = (place[1:] != place[:-1]) | (begin[1:] > end[:-1])
     starts = np.flatnonzero(starts)
     each = np.arange(len(place))
-    lasts, probability, windows, alike = (
+    voting = n_unlike < n_windows  # of the others no probability is known
+    votes_for, probability, windows, alike = (
         np.add.reduceat(values * (end - begin), starts)
-        for values in (1, voted[each, place], n_windows, agree[each, place])
+        for values in (voting, voted[each, place], n_windows, agree[each, place])
     )
     ends = end[np.append(starts[1:], len(end)) - 1]
-    return begin[starts], ends, place[starts], probability / lasts, alike / windows
+    probability /= np.maximum(votes_for, np.finfo(float).tiny)
+    return begin[starts], ends, place[starts], probability, alike / windows
 
 
 def _segments(spans):

@@ -185,7 +185,7 @@ def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
     arguments = ["compare", str(data), "--out", str(tmp_path / "out"), "--no-pictures"]
     main([*arguments, "--methods", "nearest", "--p", "3", "--no-kernels"])
     printed = capsys.readouterr()
-    assert "1 pair of copies are in both parts of a split" in printed.out + printed.err
+    assert "1 pair of copies is in both parts of a split" in printed.out + printed.err
     assert "as set 2 and set 3" in printed.out + printed.err
 
 

@@ -678,7 +678,11 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
             {"test1": np.array([1, 3, 4])},
             "train1 and test1 must not overlap, both hold set 1 and 1 more",
         ),
-        ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
+        ({"label": np.array([None] * 12)}, "Object arrays cannot be .* as text by"),
+        (
+            {"frames": np.array([None] * 12)},
+            "Object arrays .* frames, offset and label",
+        ),
     ],
 )
 def test_bad_files_are_refused(tmp_path, changes, message):

@@ -210,7 +210,8 @@ def test_noise_of_one_channel_is_no_copy_and_a_file_that_lies_there_twice_is(
     printed = capsys.readouterr()
     words = r"1 pair of copies\n.*\na/00.npy +b/again.npy +a +b +20 of 20 frames are the same"
     assert re.search(words, printed.out)
-    assert "1 pair of copies are in both parts of a split" in printed.err
+    words = "1 pair of copies under two labels is in both parts of a split, which makes"
+    assert f"{words} accuracy too low" in printed.err
 
 
 def suspects_of(folder, sets, labels, **more):

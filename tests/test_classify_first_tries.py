@@ -178,6 +178,18 @@ def test_units_that_a_scale_takes_away_change_no_answer(scale):
     )
 
 
+def test_a_machine_that_cannot_end_ends(monkeypatch, recwarn):
+    """Of rows that no C tells apart: a large C would go on for minutes."""
+    monkeypatch.setattr(first_tries, "MOST_STEPS", 50)
+    sets, labels = clips(60, noise=30.0)
+    model = FramesSVM(1e5).fit(sets, labels)
+    assert max(model.svm_.n_iter_) == 50
+    assert {*model.predict(sets)} <= {*labels}
+    answers = predictions([1.0, 1e5])(sets, sets, labels)
+    assert all(len(each) == len(sets) for each in answers.values())
+    assert not recwarn.list
+
+
 def test_sets_that_are_all_alike_have_an_answer():
     sets = [np.ones((3, 4))] * 4
     for c, scale in MACHINES:

@@ -426,9 +426,7 @@ def test_labels_are_finite(cwd):
 def test_too_few_sets_to_choose_on_are_said_before_a_first_look(cwd, capsys):
     bases, label = bases_of_two_classes()
     np.savez("b.npz", bases=bases, label=label)
-    why = (
-        "random splits, 1 clip a class to train: a training part: parameters are chosen"
-    )
+    why = "random splits, 1 clip a class to train: in a training part, parameters are chosen"
     with pytest.raises(SystemExit, match=why):
         main(["compare", "b.npz", "--train", "1"])
     assert "provisional" not in capsys.readouterr().err and not (cwd / "out").exists()

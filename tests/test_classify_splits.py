@@ -219,7 +219,7 @@ def test_each_class_is_on_both_sides_whatever_the_share(share):
 def test_a_training_part_of_one_class_is_refused():
     collection = runs()
     collection = collection._replace(group=collection.label)
-    why = "one group left out at a time: a training part: .* two classes, got one: b"
+    why = "one group left out at a time: in a training part, .* two classes, got one: b"
     with pytest.raises(ValueError, match=why):
         splits_of(Settings(), Paths(), collection, None)
 

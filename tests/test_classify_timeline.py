@@ -153,9 +153,9 @@ def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(cwd, capsys, clock,
             ["0", "2", "1"],
             "column t must hold finite times that never fall, got 1 in row 2",
         ),
-        (["0", "nan", "1"], "finite times that never fall, got nan in row 1"),
+        (["0", "inf", "1"], "finite times that never fall, got inf in row 1"),
         (["0", "noon", "1"], "must hold seconds or ISO times, .*'noon' in row 1"),
-        (["0", "1", ""], "must hold seconds or ISO times, .*'' in row 2"),
+        (["", "1", "2"], "must hold seconds or ISO times, .*'' in row 0"),
         (
             ["0", "2026-01-31"],
             "must hold seconds or ISO times, .*'2026-01-31' in row 1",
@@ -168,6 +168,16 @@ def test_a_clock_that_is_none_is_an_error_of_its_table(cwd, cells, message):
     recipe = Recipe(2, window=2, clock="t")
     with pytest.raises(ValueError, match=f"day.csv: .*{message}"):
         labelled_stretches(cwd / "day.csv", recipe, "activity")
+
+
+def test_a_row_without_a_time_ends_a_stretch_and_no_table(cwd, capsys):
+    cells = [0, 1, "", 3, 4, "nan", 6, 7]
+    lines = [f"{cell},{i % 2},{i % 3},walk" for i, cell in enumerate(cells)]
+    (cwd / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(1, window=2, clock="t")
+    clips, _ = labelled_stretches(cwd / "day.csv", recipe, "activity")
+    assert build_all(clips, recipe).spans.tolist() == [[0, 2], [3, 5], [6, 8]]
+    assert "left out: 2 rows with a missing number" in capsys.readouterr().err
 
 
 def test_clocks_may_stand_still_and_the_last_row_lasts_as_most_do(cwd):
@@ -360,6 +370,8 @@ def test_smoothing_takes_medians_over_time_weighted_by_duration():
     assert len(joined(spans, votes, smooth=1)) == 4
     lone = joined(spans, votes, [0, 1, 0, 0], smooth=6)
     assert [s[1:4] for s in lone] == [(0, 20, "a"), (20, 30, "b")]
+    # of the two seconds in which nobody voted no probability is known
+    assert lone[0].probability == pytest.approx((9 + 8 * 0.8) / 18)
     both = joined(spans, votes, [0, 1, 1, 0], smooth=6)
     assert [s[1:4] for s in both] == [(0, 10, "a"), (10, 20, UNLIKE), (20, 30, "b")]
 
@@ -533,6 +545,7 @@ def test_a_model_knows_its_clock_and_answers_by_stretches(learned, cwd, capsys):
     assert [s["recording"] for s in stretches] == ["bare.csv"] + ["day.csv"] * 4
     answers = [s["answer"] for s in stretches]
     assert answers == ["walk", "sit", "run", UNLIKE, "walk"]
+    assert [not s["probability"] for s in stretches] == [a == UNLIKE for a in answers]
     borders = [float(s["start"]) for s in stretches[1:]]
     np.testing.assert_allclose(borders, [0, 10, 22, 52], atol=1.5)
     first, columns, *lines, score = out.splitlines()
