@@ -331,6 +331,7 @@ class KernelChoice:
     gamma_scale: str | None = None
     degree: int = 2
     coef0: float = 1.0
+    as_fitted = ("kernel", "gamma", "gamma_scale", "degree", "coef0")
 
     def chosen_kernel(self, X: shared.Sets) -> shared.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_, of "rbf" alone."""
@@ -382,6 +383,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     n_landmarks: int | None = None
     _: KW_ONLY
     random_state: RandomState = None
+    as_fitted = (*KernelChoice.as_fitted, "p", "n_landmarks")
 
     def fit(self, X: shared.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X.
@@ -404,7 +406,7 @@ class KernelLift(KernelChoice, SetsTransformer):
 
     def transform(self, X: shared.Sets) -> np.ndarray:
         """Orthonormal bases (n, r, p)."""
-        check_is_fitted(self)
+        self.check_as_fitted()
         return self.lift_.transform(X)
 
 
@@ -705,7 +707,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
     ) -> Self:
         """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
 
-        classes: not needed, taken as scikit-learn's convention has it. The result is
+        The first batch holds two classes or more. classes: not needed, taken as
+        scikit-learn's convention has it. The result is
         the same to the last bit as that of fit on all of them. A Gram matrix cannot be
         added to: with kernel="precomputed" call fit with the whole.
         """
@@ -946,6 +949,7 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
     n_neighbors: int = 5
     lam_scale: str | None = None
     init: str | ArrayLike = "kmeans++"
+    as_fitted = ("coding", "lam", "lam_scale")
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""

@@ -304,6 +304,10 @@ def save(
     labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
     lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
     bases = getattr(atoms, "components_" if ending else "atoms", atoms)
+    if bases is None or np.asarray(bases).dtype == object:
+        raise TypeError(
+            f"atoms must be an array (N, d, p), or have learned such, got {atoms!r}"
+        )
     atoms = core.check_dictionary(bases, "atoms", weighted=True)
     arrays = {"atoms": atoms}
     if lam is not None:

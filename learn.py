@@ -545,6 +545,7 @@ def class_dictionaries(
     atoms_per_class: int | Mapping,
     lam: float | None = None,
     *,
+    n_neighbors: int | None = None,
     sample_weight: ArrayLike | None = None,
     rng: core.Rng = None,
     **options: Any,
@@ -555,8 +556,8 @@ def class_dictionaries(
     (classify, class_scores) with fewer atoms than samples. X (n, d, p), y (n,) labels;
     atoms_per_class: an integer, or a mapping from class to integer; a class of fewer
     samples gets that many atoms. The options are those of gdl, which learns each class
-    on its own, but checkpoint and resume; n_neighbors is at most the atoms of each
-    class. X are bases. Ctrl-C is raised: not all classes have atoms then.
+    on its own, but checkpoint and resume; of fewer than n_neighbors atoms of a class
+    all are near. X are bases. Ctrl-C is raised: not all classes have atoms then.
 
     See also discriminative.discriminative_atoms, whose atoms of a class know of the
     others.
@@ -593,15 +594,20 @@ def class_dictionaries(
     counts = [
         core.check_integer(counts[label], "atoms_per_class", 1) for label in classes
     ]
+    if n_neighbors is not None:
+        n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1)
     dictionaries = {}
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
+            count = min(count, len(mine))
+            near = n_neighbors and min(n_neighbors, count)
             dictionaries[c] = _finished(
                 gdl(
                     X[mine],
-                    min(count, len(mine)),
+                    count,
                     lam,
+                    n_neighbors=near,
                     sample_weight=weights[mine],
                     rng=rng,
                     **options,

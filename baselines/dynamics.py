@@ -384,6 +384,8 @@ def recover(
     measurements = _check_measurements(measurements)
     common, innovations, _ = measurements
     n, m = innovations.shape
+    if n < 2:
+        raise ValueError(f"measurements must be of two frames or more, got {n}")
     d = measurements.shape[0] * measurements.shape[1]
     most = max(min(common.shape[1], n - 1), 0)
     s = core.check_integer(n_states, "n_states", 1, most)

@@ -428,7 +428,16 @@ class MSM(OnSets):
     whiten: bool = False
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
-    as_fitted = ("p", "n_angles")
+    as_fitted = (
+        *estimators.KernelChoice.as_fitted,
+        "p",
+        "p_reference",
+        "reference",
+        "n_angles",
+        "keep",
+        "whiten",
+        "n_landmarks",
+    )
 
     def _learn_from(self, X):
         """Make the references of sets of frames X."""
@@ -555,7 +564,13 @@ class KAHM(OnSets):
     dimension: int | None = None
     share: float = 0.98
     bound: float = 1.0
-    as_fitted = ("hull", "dimension", "share", "bound")
+    as_fitted = (
+        *estimators.KernelChoice.as_fitted,
+        "hull",
+        "dimension",
+        "share",
+        "bound",
+    )
 
     def _learn_from(self, X):
         """Keep the hulls of sets of frames X."""

@@ -757,15 +757,13 @@ def _batches(X, batch_size, seed, skip):
 def _shuffled(X, batch_size, seed, skip):
     """Batches of X in the random order of the seed, but for the first so many.
 
-    Of a longer stored array, pieces of batch_size rows in random order, MIXED of them
-    at a time.
+    Of a longer array, pieces of batch_size rows in random order, MIXED of them at a
+    time: of a stored one no other rows are read.
     """
     rng = np.random.default_rng(seed)
     n = len(X)
-    # all pieces are mixed: read at once, the order is that of an array
     if n <= MIXED * batch_size:
-        X = X[:n]
-    if not isinstance(X, StoredBases):
+        X = X[:n]  # read at once
         order = rng.permutation(n)
         for i in range(skip * batch_size, n, batch_size):
             yield X[np.sort(order[i : i + batch_size])]

@@ -302,6 +302,12 @@ def test_wrong_recoveries_are_refused(arguments, kind, message):
         dynamics.recover(measurements, *arguments)
 
 
+def test_a_clip_of_one_frame_is_not_recovered():
+    measurements = dynamics.compress(np.ones((1, 6, 6)), 2, 4)
+    with pytest.raises(ValueError, match="of two frames or more, got 1"):
+        dynamics.recover(measurements, 2)
+
+
 def test_clips_without_states_are_refused():
     constant = np.ones((10, 6, 6))
     measurements = dynamics.compress(constant, 4, 10)

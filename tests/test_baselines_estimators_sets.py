@@ -961,6 +961,10 @@ def test_a_hull_or_bound_that_is_set_after_fit_reads_no_memory_of_others():
         (estimators.NearestSubspace(), dict(metric="geodesic", shrinkage=0.1)),
         (estimators.CodingClassifier(), dict(kernel="precomputed", shrinkage=0.1)),
         (estimators.DiscriminativeDictionary(2, random_state=0), dict(reg=0.5)),
+        (
+            estimators.GrassmannDictionary(3, random_state=0),
+            dict(coding="local", lam=0.3, lam_scale="max"),
+        ),
     ],
 )
 def test_what_shapes_queries_and_what_was_learned_must_not_change(model, changes):
@@ -970,3 +974,20 @@ def test_what_shapes_queries_and_what_was_learned_must_not_change(model, changes
     if hasattr(model, "rule"):
         with pytest.raises(ValueError, match="^rule must be"):
             model.set_params(rule="no rule").predict(X)
+
+
+OTHER_KERNEL = dict(kernel="polynomial", gamma=2.0, gamma_scale="median", coef0=0.5)
+
+
+@pytest.mark.parametrize(
+    "model, changes",
+    [
+        (estimators.KernelLift(p=2), dict(p=1, n_landmarks=5)),
+        (MSM(p=2, reference="set"), dict(p=1, keep=0.5, whiten=True, n_landmarks=5)),
+        (MSM(p=2, reference="set"), dict(p_reference=1, reference="class", n_angles=1)),
+        (KAHM(), dict(share=0.5)),
+    ],
+)
+def test_of_sets_neither(model, changes):
+    sets = [*np.random.default_rng(0).standard_normal((6, 4, 20))]
+    refuses_changes(model.fit(sets, [0, 1, 2] * 2), OTHER_KERNEL | changes, sets)

@@ -159,6 +159,21 @@ def test_damaged_files_are_refused(tmp_path, i):
     assert peak < 2**19 or i >= 43
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        estimators.GrassmannDictionary(4),
+        estimators.CodingClassifier().fit(np.stack([np.eye(4, 2)] * 2), [0, 1]),
+        streams.OnlineGDL(4, 0.1),
+    ],
+)
+def test_what_has_no_atoms_is_refused_by_its_name(tmp_path, model):
+    with pytest.raises(
+        TypeError, match=rf"have learned such, got {type(model).__name__}"
+    ):
+        files.save(tmp_path / "a.npz", model)
+
+
 def test_arrays_of_another_type_are_refused(tmp_path):
     path = tmp_path / "scores"
     files.write_arrays(path, "scores", {"right": [1.0]})

@@ -577,6 +577,15 @@ def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
         ) <= (explicit_cost(X[i : i + 1], learned.atoms, best, 0.8) + LOOSE)
 
 
+def test_of_a_class_of_few_atoms_all_are_near():
+    y = [0] * 23 + [1]
+    atoms, labels = learn.class_dictionaries(
+        SMALL, y, 3, n_neighbors=2, n_iter=2, rng=0
+    )
+    assert labels.tolist() == [0, 0, 0, 1]
+    assert error(core.bases_gram(atoms[3:], SMALL[23:]), [[2.0]]) < LOOSE
+
+
 @rarely
 @given(seed=seeds)
 def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples(seed):
@@ -776,6 +785,8 @@ def test_functions_objects_and_mappings_are_checked():
         ValueError, match="y must have length 24, one for each of the samples"
     ):
         learn.class_dictionaries(SMALL, [0] * 23, 2, 0.2)
+    with pytest.raises(ValueError, match="n_neighbors must be >= 1, got 0"):
+        learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, n_neighbors=0)
     with pytest.raises(TypeError, match="class_dictionaries has no option resume"):
         learn.class_dictionaries(
             SMALL, np.arange(24) % 2, 2, 0.2, resume="checkpoint.npz"
