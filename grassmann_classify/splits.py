@@ -95,10 +95,12 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
         cells_of[name] = cells
         lines[name] = line
     there = dict.fromkeys(clips)
+    unless_labelled = " and have a label" * ("label" not in header)
     nowhere = [f"{name} in line {k}" for name, k in lines.items() if name not in there]
     if nowhere:
         raise ValueError(
-            f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
+            f"{path}: must name clips that are there{unless_labelled}, got "
+            f"{first_of(nowhere, ', ')}"
         )
     pairs = []
     for column in columns:

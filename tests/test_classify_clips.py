@@ -329,7 +329,7 @@ def test_splits_from_a_file(tree, tmp_path):
         ),
         (
             "clip,a\nrun/p0_0,train\nrun/nowhere,test\n",
-            "must name clips that are there, got run/nowhere in line 3",
+            "must name clips that are there and have a label, got run/nowhere in line 3",
         ),
         ("clip,a\n,train\n", "line 2 must name a clip, got none"),
     ):

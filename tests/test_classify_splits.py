@@ -54,7 +54,7 @@ def test_a_file_of_splits_names_clips_whose_sets_stay_together(tmp_path):
     ((train, test),) = pairs_of("b/c#1,train", "a/c#0,train", "a/c#2,test")
     assert train.tolist() == [0, 1, 2, 3, 4, 5] and test.tolist() == [6, 7, 8]
     with pytest.raises(
-        ValueError, match="clips that are there, got b/w in line 3, a/c#0#1 in line 4"
+        ValueError, match="there and have a label, got b/w in line 3, a/c#0#1 in line 4"
     ):
         pairs_of("a/c#0,train", "b/w,test", "a/c#0#1,train")
     pairs_of(
