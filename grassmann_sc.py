@@ -1301,7 +1301,8 @@ def _lasso(w, query, positive, tol, max_iter, least, m, n_good):
             gap = max(gap, excess / peak * query.norm2)
         # stalled: rounding prevents progress
         if gap <= tol * query.norm2 or n_rounds == max_iter or stalled > 10:
-            if stalled <= 10 or not 0 < query.half < least * peak:
+            hidden = 0 < query.half < least * peak and gap > 1e-8 * query.norm2
+            if stalled <= 10 or n_rounds == max_iter or not hidden:
                 return gap, n_rounds, m, n_good
             # and hides lambda: the least that it does not hide, from zero
             query = _Query(query.k, least * peak, query.norm2)

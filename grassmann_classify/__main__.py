@@ -54,8 +54,7 @@ def run():
         main()
     except KeyboardInterrupt:
         sys.exit("stopped")
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: Python ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: Python ends
 
 
 if __name__ == "__main__":

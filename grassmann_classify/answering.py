@@ -267,7 +267,11 @@ def timeline_of(report, model, new, answers, settings):
     windows = answers.recordings, answers.spans
     stretches = timeline(*windows, votes, unlike, answers.classes, settings.smooth)
     rows = [
-        [*s[:4], "" if s.answer == UNLIKE else f"{s.probability:.4g}", f"{s.agree:.4g}"]
+        [
+            *s[:4],
+            "" if np.isnan(s.probability) else f"{s.probability:.4g}",
+            f"{s.agree:.4g}",
+        ]
         for s in stretches
     ]
     write_rows(report.out, "stretches.csv", Stretch._fields, rows)
@@ -307,7 +311,7 @@ def timeline_of(report, model, new, answers, settings):
             s.answer,
             f"{round(s.start, 3):.15g}",  # a clock may count from 1970
             f"{round(s.end, 3):.15g}",
-            "" if s.answer == UNLIKE else f"{100 * s.probability:.0f} %",
+            "" if np.isnan(s.probability) else f"{100 * s.probability:.0f} %",
             f"{100 * s.agree:.0f} %",
         ]
         for s in stretches

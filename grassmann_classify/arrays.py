@@ -364,12 +364,13 @@ def labelled_stretches(
         }
     )
     labels = {clip.label for clip in clips}
-    longest = max((len(clip.sources[0]) for clip in clips), default=0)
+    rows = [range(len(clip.sources[0])) for clip in clips]
+    lengths = [recipe.resample or len(frames.pick(r, **recipe.choosing)) for r in rows]
     clips = _long_enough(clips, recipe, left_out)
-    if longest and not clips:
+    if lengths and not clips:
         raise ValueError(
             f"{path}: --window {recipe.window} is longer than every stretch of one "
-            f"{' and '.join(texts)}, of which the longest has {plural(longest, 'row')}"
+            f"{' and '.join(texts)}: the longest has {plural(max(lengths), 'row')}"
         )
     to_stderr(
         f"{plural(len(read), 'recording')} of {plural(len(cells), 'row')}: "
@@ -440,7 +441,9 @@ def _read_tables(tables, recipe, texts):
             cells = table.texts[-1]
             blank = np.isin(np.char.lower(cells), UNNAMED)
             table.numbers[blank] = np.nan  # a row without a time ends a stretch
-            before = np.maximum.accumulate(np.where(blank, 0, np.arange(len(cells))))
+            first = (~blank).argmax()
+            before = np.where(blank, first, np.arange(len(cells)))
+            before = np.maximum.accumulate(before)
             named = re.fullmatch(frames.CLOCK, recipe.clock, re.IGNORECASE)
             each = UNITS.get((named and named[4] or "s").lower(), 1)
             column = f"{path}: column {recipe.clock}"

@@ -22,7 +22,7 @@ MOST_FRAMES = 20  # of a set
 # of all sets, to learn from: to choose C and the scale, and with what was chosen
 MOST_TO_CHOOSE = 1000
 MOST_TO_LEARN = 6000
-MOST_STEPS = 20_000  # of a machine; what can be told apart takes fewer than 6,000
+MOST_STEPS = 20_000  # of a machine; the largest of our data take fewer than 6,000
 CACHE = 10  # MB of what libsvm copies of the matrix
 AT_ONCE = 100  # sets to answer, for the memory of their matrix
 

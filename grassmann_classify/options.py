@@ -599,8 +599,9 @@ def _check(options):
         raise ValueError(
             f"--group-by must be a regular expression, got {options.group_by!r}: {error}"
         ) from None
-    for why in itertools.chain(_not_there(options), _contradictions(options)):
-        raise ValueError(why)  # the first is enough
+    why = next(itertools.chain(_not_there(options), _contradictions(options)), None)
+    if why:
+        raise ValueError(why)
     if len(options.features or []) > 1:
         from grassmann_sc import frames
 

@@ -488,6 +488,7 @@ def wrong_answers(collection, pairs, results, name):
     wrong = grouped(
         (i, (answer.item(), reasons_of(k, place, i, answer)))
         for k, (split, (_, test)) in enumerate(zip(results[name], pairs))
+        if not split["failed"]
         for place, (i, answer) in enumerate(zip(test.tolist(), split["predicted"]))
         if answer != collection.label[i]
     )

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 
 from grassmann_classify.words import UNLIKE, as_number, is_unnamed, printable
 
-# answer: a class, or UNLIKE, as text; probability: the mean over its time of what the
-# windows voted for it, 0 where it is UNLIKE; agree: the share of windows with this
-# answer, each for the time that it lies in the stretch
+# answer: a class, or UNLIKE, as text; probability: the mean of what the windows voted
+# for it, over the time in which any voted, NaN without any and where it is UNLIKE; agree:
+# the share of windows with this answer, each for the time that it lies in the stretch
 Stretch = namedtuple("Stretch", "recording start end answer probability agree")
 # n_windows: that have a truth; windows, time: the shares that are right; border: the
 # median_border, None without any; n_borders: of the truth
@@ -73,7 +73,9 @@ def _joined(spans, votes, unlike, smooth):
         for values in (voting, voted[each, place], n_windows, agree[each, place])
     )
     ends = end[np.append(starts[1:], len(end)) - 1]
-    probability /= np.maximum(votes_for, np.finfo(float).tiny)
+    known = (votes_for > 0) & (place[starts] != n_classes)
+    probability[~known] = np.nan
+    probability[known] /= votes_for[known]
     return begin[starts], ends, place[starts], probability, alike / windows
 
 

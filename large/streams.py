@@ -340,7 +340,7 @@ class OnlineGDL:
             self._whole = True
 
         self._check_whole()
-        files.uninterrupted(take)
+        shared.uninterrupted(take)
 
     def _check_whole(self):
         if not self._whole:
@@ -757,8 +757,8 @@ def _batches(X, batch_size, seed, skip):
 def _shuffled(X, batch_size, seed, skip):
     """Batches of X in the random order of the seed, but for the first so many.
 
-    Of a longer array, pieces of batch_size rows in random order, MIXED of them at a
-    time: of a stored one no other rows are read.
+    A longer array is read in pieces of batch_size rows, in random order; MIXED pieces at
+    a time are mixed.
     """
     rng = np.random.default_rng(seed)
     n = len(X)

@@ -271,6 +271,13 @@ def test_a_lambda_that_rounding_hides_has_codes_of_nearly_the_least_cost(
     assert not recwarn.list
 
 
+@pytest.mark.filterwarnings("ignore:.* did not converge")
+def test_the_last_round_is_never_spent_on_beginning_anew():
+    D, X = (gs.random_subspaces(n, 12, 2, rng=n).astype("f") for n in (200, 20))
+    for max_iter in range(28, 52):
+        assert gs.gsc(X, D, 1e-9, max_iter=max_iter).any(axis=1).all()
+
+
 def test_lam_max_is_of_negative_inner_products_too():
     assert gs.lam_max([[-0.5, 0.2], [0.1, 0.3]]).tolist() == [1.0, 0.6]
 

@@ -1,7 +1,9 @@
 """What modules share beside the core: batches of sets, scales, orders, joined arrays."""
 
-import contextlib
+import os
+import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
@@ -204,10 +206,16 @@ def test_large_decompositions_have_the_threads_of_blas(monkeypatch):
     assert set().union(*counts) == {2}
 
 
-def test_outside_the_main_thread_nobody_changes_the_threads_of_blas():
+def test_outside_the_main_thread_nobody_changes_the_threads_of_blas(monkeypatch):
+    def refuse(*args, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "limit", refuse)
+    with pytest.raises(AssertionError):
+        kernels.kernel_bases(FRAMES, kernels.linear(), 2)
     with ThreadPoolExecutor(1) as pool:
-        context = pool.submit(shared.blas_threads).result()
-    assert isinstance(context, contextlib.nullcontext)
+        bases = pool.submit(kernels.kernel_bases, FRAMES, kernels.linear(), 2).result()
+    assert len(bases) == len(FRAMES)
 
 
 def test_without_threadpoolctl_blas_is_as_it_was():
@@ -218,3 +226,22 @@ from grassmann_sc import learn, random_subspaces
 print(len(learn.gdl(random_subspaces(5, 6, 2, rng=0), 2, 0.1, n_iter=1, rng=0).atoms))
 """
     assert run_python(code, NUMBA_DISABLE_JIT="1") == ["2"]
+
+
+def test_a_ctrl_c_leaves_the_threads_of_blas_as_they_were():
+    """At moments in and around the context."""
+    rng = np.random.default_rng(0)
+    lost = 0
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        for delay in rng.uniform(1e-4, 5e-3, 300):
+            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                while True:
+                    with shared.blas_threads():
+                        pass
+            except KeyboardInterrupt:
+                timer.join()
+            lost += blas_threads() != {2}
+            threadpoolctl.threadpool_limits(2, user_api="blas")
+    assert lost <= 3  # before the first step of what restores them, and after the last
