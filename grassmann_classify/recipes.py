@@ -35,8 +35,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     a frame, and raw pixels centred. Other frames, which follow each other: as they are,
     stacks of 4, and stacks of half a clip that is resampled to at most STEPS frames,
     each also centred. A descriptor has the options of plain, or those that suit a frame.
-    ValueError for a descriptor of images where there are none, or a stack of more rows
-    than a set has.
+    ValueError for descriptors of images alone where there are none.
     """
     tried = [
         name
@@ -49,15 +48,9 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     if plain.resample is None:
         steps = min(STEPS, steps)
     features = features or (tried if images else ["raw"])
-    of_images = [name for name in features if name != "raw"]
-    if of_images and len(shape) != 2:
+    if "raw" not in features and len(shape) != 2:
         raise ValueError(
-            f"--features {of_images[0]} needs images, got rows of {math.prod(shape)} numbers"
-        )
-    longest = max((m for m in stack or [] if m != HALF), default=1)
-    if longest > min(lengths):
-        raise ValueError(
-            f"--stack {longest} needs {longest} rows of each set, one has {min(lengths)}"
+            f"--features {features[0]} needs images, got rows of {math.prod(shape)} numbers"
         )
     if stack is None:
         longer = [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
