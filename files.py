@@ -18,6 +18,8 @@ import numbers
 import os
 import secrets
 import shutil
+import signal
+import threading
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +29,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import shared
 
 __all__ = [
     "save",
@@ -176,9 +177,7 @@ def write_arrays(
     def write(file):
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
         # interrupt's place
-        shared.uninterrupted(
-            lambda: np.savez(file, format=kind, version=VERSION, **arrays)
-        )
+        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **arrays))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
         file.write(_digest(file))  # over the comment, which is next
@@ -549,3 +548,30 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
     bits = getattr(np.random, state["bit_generator"])()
     bits.state = state
     return np.random.Generator(bits)
+
+
+# --------------------------------------------------------------------------- interrupts
+
+
+def uninterrupted(job):
+    """Run job whole or not at all: Ctrl-C waits until it is done.
+
+    A Ctrl-C that comes before job begins may leave it not begun. Those that come while
+    it runs are handled once at its end, however many came. In other threads than the
+    main one job just runs: Python handles no signals there. An error that job itself
+    raises ends it halfway.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    elsewhere = threading.current_thread() is not threading.main_thread()
+    if elsewhere or not callable(handler):
+        return job()
+    came = []  # (number, frame) as Python gives them: the number is an int
+    # Python handles what came up to a call of signal.signal before that call exchanges
+    # the handler: one that raises leaves job not begun, or done and itself restored
+    try:
+        signal.signal(signal.SIGINT, lambda *signals: came.append(signals))
+        return job()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])

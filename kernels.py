@@ -435,9 +435,7 @@ def _bases_of_sets(sets, kernel, p, rank="raise"):
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
     block = shared.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
-    with shared.blas_threads(shared.work_of(sets.frames) > shared.LARGE):
-        blocks = core.run_blocks(solve, len(sets), block)
-    pairs = [pair for some in blocks for pair in some]
+    pairs = [pair for some in core.run_blocks(solve, len(sets), block) for pair in some]
     if p is None:
         p = min((A.shape[1] for A, _ in pairs), default=1)
     return [A[:, :p] for A, _ in pairs], sum(tie for _, tie in pairs)

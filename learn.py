@@ -747,13 +747,10 @@ def _sweep(rows, coupling, terms, counts):
             V = _climb(Z, w, B, b, V, r, limit)
         rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
 
-    with shared.blas_threads(numbers.max() > LARGE):
-        for atoms in _independent_atoms(coupling, counts > 0):
-            large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
-            block = len(atoms) if large else max(1, len(atoms) // 32)
-            core.run_blocks(
-                lambda few: [update(r) for r in atoms[few]], len(atoms), block
-            )
+    for atoms in _independent_atoms(coupling, counts > 0):
+        large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
+        block = len(atoms) if large else max(1, len(atoms) // 32)
+        core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
 
 
 def _weighted_rows(V, before, Z, w, B, b, limit):

@@ -135,8 +135,7 @@ def projected_codes(
                     x, atoms, usable, rules
                 )
 
-        with shared.blas_threads():
-            core.run_blocks(solve, len(X[tile]), 4)
+        core.run_blocks(solve, len(X[tile]), 4)
     _warn_of_ends(violation, gap, rules)
     return ProjectedCodes(codes, cost, violation, gap, n_iter) if return_info else codes
 

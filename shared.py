@@ -5,12 +5,9 @@ batches, progress, optional packages.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import re
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -241,17 +238,13 @@ def small_products(A, B, out):
     return out
 
 
-def work_of(sets):
-    """Multiplications of the largest of sets of frames with itself."""
-    return max((len(frames) * frames.size for frames in sets), default=0)
-
-
 def sets_in_block(sets, most):
     """Sets of frames that a thread decomposes at a time.
 
     Small sets stay in one thread: two would wait for Python's lock.
     """
-    return max(1, len(sets)) if work_of(sets) < 2**21 else most
+    small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
+    return max(1, len(sets)) if small else most
 
 
 def natural_order(name):
@@ -340,65 +333,7 @@ def float_type(*arrays):
     return np.float32 if all(A.dtype.type is np.float32 for A in arrays) else np.float64
 
 
-def uninterrupted(job):
-    """Run job whole or not at all: Ctrl-C waits until it is done.
-
-    A Ctrl-C that comes before job begins may leave it not begun. Those that come while
-    it runs are handled once at its end, however many came. In other threads than the
-    main one job just runs: Python handles no signals there. An error that job itself
-    raises ends it halfway.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    elsewhere = threading.current_thread() is not threading.main_thread()
-    if elsewhere or not callable(handler):
-        return job()
-    came = []  # (number, frame) as Python gives them: the number is an int
-    # Python handles what came up to a call of signal.signal before that call exchanges
-    # the handler: one that raises leaves job not begun, or done and itself restored
-    try:
-        signal.signal(signal.SIGINT, lambda *signals: came.append(signals))
-        return job()
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(*came[0])
-
-
 ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
-LARGE = 2**27  # of a decomposition, from which the threads of BLAS earn their start
-
-
-@functools.cache
-def _blas():
-    """The libraries that are loaded, for threadpoolctl, or None without it."""
-    try:
-        import threadpoolctl
-    except ImportError:
-        return None
-    return threadpoolctl.ThreadpoolController()
-
-
-@contextlib.contextmanager
-def blas_threads(many=False):
-    """A context in which BLAS has its threads if they are many, else one.
-
-    In small decompositions they wait for each other, on busy cores much longer than
-    they work. Without threadpoolctl, which scikit-learn installs, nothing changes, nor
-    outside the main thread: of two calls at once the later could restore what the
-    earlier had set.
-    """
-    alone = threading.current_thread() is threading.main_thread()
-    blas = _blas() if alone and not many else None
-    limits = []
-    try:
-        if (
-            blas is not None
-        ):  # a Ctrl-C between its steps would leave one thread for good
-            uninterrupted(lambda: limits.append(blas.limit(limits=1, user_api="blas")))
-        yield
-    finally:
-        for limit in limits:
-            uninterrupted(limit.restore_original_limits)
 
 
 def joined(parts):

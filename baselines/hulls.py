@@ -96,13 +96,12 @@ def affine_hulls(sets, dimension, share, kernel):
         dimension = core.check_integer(dimension, "dimension", 0)
     rules = dimension, core.check_number(share, "share", above=0, most=1)
     frames = [] if kernel is None else _frames_of_kernel(sets)
-    with shared.blas_threads(shared.work_of(frames or sets) > shared.LARGE):
-        hulls, own = zip(
-            *(
-                _hull_of(frames_of_set, i, rules, kernel)
-                for i, frames_of_set in enumerate(frames or sets)
-            )
+    hulls, own = zip(
+        *(
+            _hull_of(frames_of_set, i, rules, kernel)
+            for i, frames_of_set in enumerate(frames or sets)
         )
+    )
     return Hulls(
         np.concatenate(hulls) if kernel is None else list(hulls),
         np.cumsum([0, *map(len, hulls)]),

@@ -340,7 +340,7 @@ class OnlineGDL:
             self._whole = True
 
         self._check_whole()
-        shared.uninterrupted(take)
+        files.uninterrupted(take)
 
     def _check_whole(self):
         if not self._whole:

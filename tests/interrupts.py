@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_sc import files, learn, shared
+from grassmann_sc import files, learn
 from grassmann_sc.large import codes, streams
 from grassmann_sc.large.codes import load_codes, write_codes
 
@@ -160,7 +160,7 @@ def subject(name):
 
 
 def job_of_two(done):
-    shared.uninterrupted(lambda: done.extend(part.start for part in core.slices(2, 1)))
+    files.uninterrupted(lambda: done.extend(part.start for part in core.slices(2, 1)))
 
 
 def job_that_interrupts(done):
@@ -170,7 +170,7 @@ def job_that_interrupts(done):
         time.sleep(1e-3)
         done.append(1)
 
-    shared.uninterrupted(job)
+    files.uninterrupted(job)
 
 
 def check_job(done, error):

@@ -76,7 +76,7 @@ import threading, time
 import numba
 import numpy as np
 import grassmann_sc as gs
-from grassmann_sc import shared
+from grassmann_sc import files
 
 def threads_at_work():
     def job(block):
@@ -98,7 +98,7 @@ for threads in (1, 2, 1):
     numba.set_num_threads(threads)
     assert gs.thread_count() == threads
     assert len(threads_at_work()) == threads
-    shared.uninterrupted(lambda: results.append(gs.thread_count()))
+    files.uninterrupted(lambda: results.append(gs.thread_count()))
     assert results.pop() == threads
     results.append([gs.gsc(X, D, 0.1), gs.glc(X, D, 3), gs.geodesic_distance(X)])
 for other in results[1:]:

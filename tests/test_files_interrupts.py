@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from grassmann_sc import shared
+from grassmann_sc import files
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_job_that_is_pressed_is_done_before_the_signal_is_handled(times, raisi
             done.append(i)
 
     with pytest.raises(KeyboardInterrupt, match=f"^{int(signal.SIGINT)}$"):
-        shared.uninterrupted(job)
+        files.uninterrupted(job)
     assert done == [*range(times)]
 
 
@@ -43,11 +43,11 @@ def test_a_signal_waits_for_the_outermost_of_nested_jobs(raising):
         done.append("inner")
 
     def outer():
-        shared.uninterrupted(inner)
+        files.uninterrupted(inner)
         done.append("outer")
 
     with pytest.raises(KeyboardInterrupt):
-        shared.uninterrupted(outer)
+        files.uninterrupted(outer)
     assert done == ["inner", "outer"]
 
 
@@ -59,7 +59,7 @@ def test_an_error_of_the_job_comes_out_and_is_the_context_of_a_signal(pressed, r
         raise ArithmeticError
 
     with pytest.raises(KeyboardInterrupt if pressed else ArithmeticError) as caught:
-        shared.uninterrupted(job)
+        files.uninterrupted(job)
     assert isinstance(caught.value.__context__, ArithmeticError) == pressed
 
 
@@ -73,9 +73,9 @@ def test_a_handler_that_does_not_raise_is_called_once_after_the_job():
                 os.kill(os.getpid(), signal.SIGINT)
             return [*came]
 
-        assert shared.uninterrupted(job) == [] and came == [signal.SIGINT]
+        assert files.uninterrupted(job) == [] and came == [signal.SIGINT]
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        assert shared.uninterrupted(job) == came == [signal.SIGINT]
+        assert files.uninterrupted(job) == came == [signal.SIGINT]
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -84,7 +84,7 @@ def test_a_handler_that_does_not_raise_is_called_once_after_the_job():
 def test_in_another_thread_a_job_just_runs():
     done = []
     thread = threading.Thread(
-        target=lambda: done.append(shared.uninterrupted(threading.get_ident))
+        target=lambda: done.append(files.uninterrupted(threading.get_ident))
     )
     thread.start()
     thread.join()

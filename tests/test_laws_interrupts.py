@@ -8,7 +8,7 @@ import functools
 import pytest
 
 import interrupts
-from grassmann_sc import shared
+from grassmann_sc import files
 
 N_STEPS = 14  # of each call, spread over all of it; make stress draws others
 LATER = (0, 1, 5)  # steps to a second Ctrl-C, or none
@@ -37,7 +37,7 @@ def test_a_job_is_whole_or_not_begun_at_every_step(again, small):
     """It raises where it comes, wherever handlers are exchanged."""
 
     def two(done):
-        shared.uninterrupted(lambda: done.extend([done.append(1), 2]))
+        files.uninterrupted(lambda: done.extend([done.append(1), 2]))
 
     n = interrupts.count(lambda: two([]))
     outcomes = set()

@@ -1,23 +1,15 @@
 """What modules share beside the core: batches of sets, scales, orders, joined arrays."""
 
-import os
-import signal
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import threadpoolctl
 from hypothesis import given
 
 import grassmann_sc as core
-from grassmann_sc import kernels, learn, shared
-from grassmann_sc.baselines import hulls
-from grassmann_sc.projected import projected_codes
+from grassmann_sc import shared
 from oracles import seeds
-from processes import run_python
 
 lengths = st.lists(st.integers(1, 9), max_size=12)
 
@@ -148,100 +140,3 @@ def test_a_column_of_labels_is_told_how_it_becomes_a_row():
     with pytest.raises(ValueError, match=r"got shape \(2, 2\)$"):
         core.check_labels(np.ones((2, 2)), 2)
     assert core.check_labels(np.ravel(labels), 2)[1].tolist() == [0, 1]
-
-
-def blas_threads():
-    pools = threadpoolctl.threadpool_info()
-    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
-
-
-X = core.random_subspaces(9, 12, 2, rng=0)
-FRAMES = list(np.random.default_rng(0).standard_normal((4, 9, 50)))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda kernel: learn.gdl(X, 3, 0.1, n_iter=1, rng=0),
-        lambda kernel: kernels.kernel_bases(FRAMES, kernel, 2),
-        lambda kernel: hulls.affine_hull_distances(FRAMES, kernel=kernel),
-        lambda kernel: projected_codes(X[:2], X, 0.1),
-    ],
-    ids=["gdl", "kernel_bases", "hulls", "projected"],
-)
-def test_small_decompositions_have_one_thread_of_blas(call, monkeypatch):
-    """And what comes after has as many as before."""
-    counts = []
-    run_blocks = core.run_blocks
-
-    def kernel(A, B):
-        counts.append(blas_threads())
-        return A @ B.T
-
-    def counted(job, n, block):
-        def job_counted(rows):
-            counts.append(blas_threads())
-            return job(rows)
-
-        return run_blocks(job_counted, n, block)
-
-    monkeypatch.setattr(core, "run_blocks", counted)
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        call(kernel)
-        assert blas_threads() == {2}
-    assert {1} in counts
-
-
-def test_large_decompositions_have_the_threads_of_blas(monkeypatch):
-    monkeypatch.setattr(shared, "LARGE", 4)
-    counts = []
-
-    def kernel(A, B):
-        counts.append(blas_threads())
-        return A @ B.T
-
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        kernels.kernel_bases(FRAMES, kernel, 2)
-        hulls.affine_hull_distances(FRAMES, kernel=kernel)
-    assert set().union(*counts) == {2}
-
-
-def test_outside_the_main_thread_nobody_changes_the_threads_of_blas(monkeypatch):
-    def refuse(*args, **options):
-        raise AssertionError
-
-    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "limit", refuse)
-    with pytest.raises(AssertionError):
-        kernels.kernel_bases(FRAMES, kernels.linear(), 2)
-    with ThreadPoolExecutor(1) as pool:
-        bases = pool.submit(kernels.kernel_bases, FRAMES, kernels.linear(), 2).result()
-    assert len(bases) == len(FRAMES)
-
-
-def test_without_threadpoolctl_blas_is_as_it_was():
-    code = """
-import sys
-sys.modules["threadpoolctl"] = None
-from grassmann_sc import learn, random_subspaces
-print(len(learn.gdl(random_subspaces(5, 6, 2, rng=0), 2, 0.1, n_iter=1, rng=0).atoms))
-"""
-    assert run_python(code, NUMBA_DISABLE_JIT="1") == ["2"]
-
-
-def test_a_ctrl_c_leaves_the_threads_of_blas_as_they_were():
-    """At moments in and around the context."""
-    rng = np.random.default_rng(0)
-    lost = 0
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        for delay in rng.uniform(1e-4, 5e-3, 300):
-            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-            try:
-                timer.start()
-                while True:
-                    with shared.blas_threads():
-                        pass
-            except KeyboardInterrupt:
-                timer.join()
-            lost += blas_threads() != {2}
-            threadpoolctl.threadpool_limits(2, user_api="blas")
-    assert lost <= 3  # before the first step of what restores them, and after the last
