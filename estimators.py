@@ -708,9 +708,9 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
 
         The first batch holds two classes or more. classes: not needed, taken as
-        scikit-learn's convention has it. The result is
-        the same to the last bit as that of fit on all of them. A Gram matrix cannot be
-        added to: with kernel="precomputed" call fit with the whole.
+        scikit-learn's convention has it. The result is the same to the last bit as that
+        of fit on all of them. A Gram matrix cannot be added to: with
+        kernel="precomputed" call fit with the whole.
         """
         if hasattr(self, "classes_"):
             self._take_more(X, y)

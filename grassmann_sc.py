@@ -407,10 +407,10 @@ def sparse_codes(
     2 elsewhere (positive: lam_max / 2 is the largest k_j). reach = sqrt(norm2 / max_j
     K_jj) brings it into units of the cost. The third number keeps accuracy where inner
     products are small. Where rounding keeps the search from that and lam is below 4e-6
-    of lam_max in float32, 1e-11 in float64, the code is that of this share. If max_iter
-    or rounding ends the search before, a warning gives the largest of the three. Of
-    identical atoms only the sum of the coefficients is
-    determined. positive: codes >= 0. init: codes (n, N) to start from.
+    of lam_max in float32, 1e-11 in float64, code and gap are those of this share. If
+    max_iter or rounding ends the search before, a warning gives the largest of the
+    three. Of identical atoms only the sum of the coefficients is determined. positive:
+    codes >= 0. init: codes (n, N) to start from.
 
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
@@ -1299,10 +1299,10 @@ def _lasso(w, query, positive, tol, max_iter, least, m, n_good):
         # relative to max |k| too: small inner products are as accurate as large ones
         if excess > tol * peak:
             gap = max(gap, excess / peak * query.norm2)
-        # stalled: rounding prevents progress
-        if gap <= tol * query.norm2 or n_rounds == max_iter or stalled > 10:
-            hidden = 0 < query.half < least * peak and gap > 1e-8 * query.norm2
-            if stalled <= 10 or n_rounds == max_iter or not hidden:
+        if gap <= tol * query.norm2 or n_rounds == max_iter:
+            return gap, n_rounds, m, n_good
+        if stalled > 10:  # rounding prevents progress
+            if not 0 < query.half < least * peak or gap <= 1e-8 * query.norm2:
                 return gap, n_rounds, m, n_good
             # and hides lambda: the least that it does not hide, from zero
             query = _Query(query.k, least * peak, query.norm2)

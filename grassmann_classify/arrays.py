@@ -222,6 +222,7 @@ def _npz_arrays(path, key=None, axes=None):
     names = {*LABELS, *SETS, *HALVES, "offset", "group", key or "frames"}
     used = "|".join([*map(re.escape, names), PARTS])
     single = str(path).lower().endswith(".npy")
+    name = "X"  # of a file that is one array, whatever its own name
     try:
         if single:
             return {"X": np.load(path, allow_pickle=False)}
@@ -237,7 +238,7 @@ def _npz_arrays(path, key=None, axes=None):
         cure = ""
         if "Object arrays" in str(error):
             cure = "; labels are saved as text by y.astype(str)"
-            if single or name not in (*LABELS, "group"):
+            if name not in (*LABELS, "group"):
                 cure = "; sets of several lengths are saved as frames, offset and label"
         raise ValueError(
             f"{path} must be an {kind} writes it: {error or type(error).__name__}{cure}"
@@ -355,14 +356,12 @@ def labelled_stretches(
     cells = np.concatenate([table.texts[LABEL] for _, table in read])
     labelled = ~np.isin(np.char.lower(cells), UNNAMED)
     gaps = np.concatenate([_gaps(table) for _, table in read])
-    without_group = sum(len(part.truth) for part in parts if part.group is None)
-    left_out = Counter(
-        {
-            f"without {group_column}": without_group * bool(group_column),
-            f"without {label_column}": np.sum(~labelled),
-            "with a missing number": np.sum(labelled & gaps),
-        }
-    )
+    left_out = Counter()
+    if group_column:
+        without = [len(part.truth) for part in parts if part.group is None]
+        left_out[f"without {group_column}"] = sum(without)
+    left_out[f"without {label_column}"] = np.sum(~labelled)
+    left_out["with a missing number"] = np.sum(labelled & gaps)
     labels = {clip.label for clip in clips}
     rows = [range(len(clip.sources[0])) for clip in clips]
     lengths = [recipe.resample or len(frames.pick(r, **recipe.choosing)) for r in rows]
@@ -405,15 +404,16 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     read = [table for table in results if isinstance(table, Recording)]
     left_out = Counter({"with a missing number": sum(_gaps(t).sum() for t in read)})
     for clip, table in zip(tables, results):
-        error = table  # unless it was read
-        if isinstance(table, Recording):
-            parts = _stretches(clip, table, [GROUP])
-            long = _long_enough(parts, recipe, left_out)
-            stretches += long
+        if isinstance(table, Exception):
+            others.append(clip._replace(sources=[table]))
+            continue
+        parts = _stretches(clip, table, [GROUP])
+        long = _long_enough(parts, recipe, left_out)
+        stretches += long
+        if not long:
             none_holds = f"no stretch holds a window of {plural(recipe.window, 'row')}"
             why = none_holds if parts else "a number is missing in each row"
-            error = None if long else ValueError(f"{clip.name}: {why}")
-        if error:
+            error = ValueError(f"{clip.name}: {why}")
             others.append(clip._replace(sources=[error]))
     for what, name in wanted.items():
         if read and not any(what in table.texts for table in read):

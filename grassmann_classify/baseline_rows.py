@@ -250,14 +250,14 @@ def video_baselines(bank):
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
     dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-    of_patches = {"n_states": states if has_cells else [], "lam": [1e-3, 1e-1]}
+    patches = {"n_states": states if has_cells else [], "lam": [1e-3, 1e-1]}
     rows = [
         row("PM", "videos", {"p": USUAL_RANKS}, size=size),
         row("TCCA", "videos", {"p": ranks, "n_features": [5, 15]}, size=size),
         row("LDS", "videos", dynamics),
         row("CS-LDS", "videos", dynamics),
         row("DFS", "videos", {"radii": radii, "C": [1.0, 100.0]}),
-        row("DL-PEGASOS", "videos", of_patches),
+        row("DL-PEGASOS", "videos", patches),
     ]
     return [method for method in rows if all(method.grid.values())]
 

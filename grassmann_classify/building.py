@@ -394,11 +394,12 @@ def _misfits(results, shape):
         shape = Counter(d).most_common(1)[0][0], min(USUAL_P, int(np.median(p)))
     misfits = {}
     for name, (d, p) in shapes.items():
-        has = f"frames of rank {p} and {who} {shape[1]} or more{cure.format(p)}"
         if d != shape[0]:
-            has = f"d = {d} and {who} {shape[0]}"
-        if d != shape[0] or p < shape[1]:
-            misfits[name] = Failure(f"{name}: has {has}", False)
+            why = f"{name}: has d = {d} and {who} {shape[0]}"
+            misfits[name] = Failure(why, False)
+        elif p < shape[1]:
+            why = f"{name}: has frames of rank {p} and {who} {shape[1]} or more"
+            misfits[name] = Failure(why + cure.format(p), False)
     return misfits
 
 

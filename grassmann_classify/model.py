@@ -36,13 +36,13 @@ PARAMETERS = {
 }
 
 
-class Reader(
-    namedtuple(
-        "Reader",
-        "reads inner p share bound kernel n_blocks",
-        defaults=[None] * 5 + [1],
-    )
-):
+READER = {  # names and defaults
+    **dict.fromkeys("reads inner p share bound kernel".split()),
+    "n_blocks": 1,
+}
+
+
+class Reader(namedtuple("Reader", READER, defaults=READER.values())):
     """How the input of an estimator is made from sets.
 
     reads: "inner", by the InnerProduct inner; else as rows.Method has it, or the hulls

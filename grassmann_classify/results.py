@@ -113,9 +113,9 @@ def save_predictions(out, collection, pairs, results):
             for splits in results.values()
         ]
         names = [collection.names[i] for i in test]
-        given = [group[test].tolist() for group in groups]
+        persons = [group[test].tolist() for group in groups]
         truth = collection.label[test].tolist()
-        rows += zip(names, *given, [k] * len(test), truth, *answers)
+        rows += zip(names, *persons, [k] * len(test), truth, *answers)
     header = ["clip", *["group"] * len(groups), "split", "truth", *results]
     write_rows(out, "predictions.csv", header, rows)
 

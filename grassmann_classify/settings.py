@@ -115,15 +115,14 @@ def check_value(value, name, rule):
         raise ValueError(f"{name} must be {words}, got {value!r}")
     if rule.kind not in (int, float):
         return value
-    least = "a number" if math.isinf(rule.least) else f"at least {rule.least}"
-    most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
-    for holds, words in (
-        (value >= rule.least, least),
-        (value > 0 or not rule.positive, "positive"),
-        (value <= rule.most and not math.isinf(value), most),
-    ):
-        if not holds:
-            raise ValueError(f"{name} must be {words}, got {value}")
+    if not value >= rule.least:
+        least = "a number" if math.isinf(rule.least) else f"at least {rule.least}"
+        raise ValueError(f"{name} must be {least}, got {value}")
+    if rule.positive and not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    if value > rule.most or math.isinf(value):
+        most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
+        raise ValueError(f"{name} must be {most}, got {value}")
     return value
 
 
@@ -280,13 +279,18 @@ class Recipe:
         }
 
 
-# What a command reads, where its results go, and how they look. json: answers to stdout
-# as objects; command: as it was typed
-Paths = namedtuple(
-    "Paths",
-    "data new more labels splits model save out pictures format json dpi command",
-    defaults=[None] * 7 + [Path("out"), True, FORMATS[0], False, DPI, ""],
-)
+# What a command reads, where its results go, and how they look: names and defaults.
+# json: answers to stdout as objects; command: as it was typed
+PATHS = {
+    **dict.fromkeys("data new more labels splits model save".split()),
+    "out": Path("out"),
+    "pictures": True,
+    "format": FORMATS[0],
+    "json": False,
+    "dpi": DPI,
+    "command": "",
+}
+Paths = namedtuple("Paths", PATHS, defaults=PATHS.values())
 
 
 def parts_of_recipe(settings):

@@ -80,18 +80,19 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
             )
         cells = dict(zip(header, map(str.strip, row)))
         name = name_of(cells["clip"])
-        known = lines.get(name)
-        wrong = min({cells[c] for c in columns} - {"train", "test", ""}, default=None)
-        for is_wrong, words in (
-            (not cells["clip"], f"line {line} must name a clip, got none"),
-            (known, f"must name a clip once, got {name} in lines {known} and {line}"),
-            (
-                wrong,
-                f"line {line} must hold a clip and train, test or nothing, got {wrong!r}",
-            ),
-        ):
-            if is_wrong:
-                raise ValueError(f"{path}: {words}")
+        if not cells["clip"]:
+            raise ValueError(f"{path}: line {line} must name a clip, got none")
+        if name in lines:
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} and "
+                f"{line}"
+            )
+        wrong = sorted({cells[column] for column in columns} - {"train", "test", ""})
+        if wrong:
+            raise ValueError(
+                f"{path}: line {line} must hold a clip and train, test or nothing, got "
+                f"{wrong[0]!r}"
+            )
         cells_of[name] = cells
         lines[name] = line
     there = dict.fromkeys(clips)

@@ -221,10 +221,10 @@ def each_class(truth, predicted, most=None):
         answers = Counter(predicted[truth == c].tolist())
         n = answers.total()
         share = 100 * answers.pop(c, 0) / n
-        taken = "".join(
-            f"{other} ({percent(100 * count / n)} %)"
-            for other, count in answers.most_common(1)
-        )
+        taken = ""
+        if answers:
+            ((other, count),) = answers.most_common(1)
+            taken = f"{other} ({percent(100 * count / n)} %)"
         rows.append((share, [c, taken, n, percent(share)]))
     if most is not None:
         wrong = [row for row in rows if row[0] < 100]

@@ -690,6 +690,16 @@ def test_bad_files_are_refused(tmp_path, changes, message):
         load_npz(write(tmp_path, **changes))
 
 
+def test_an_array_of_objects_is_refused_whatever_its_file_is_called(tmp_path):
+    path = tmp_path / "sets.npz"
+    with open(path, "wb") as file:
+        np.save(file, np.array([None]), allow_pickle=True)
+    with pytest.raises(
+        ValueError, match="sets.npz must be .* frames, offset and label"
+    ):
+        load_npz(path)
+
+
 @pytest.mark.parametrize("content", [b"not a zip", b"", b"PK\x03\x04broken"])
 def test_what_is_no_npz_file_is_refused(tmp_path, content):
     path = tmp_path / "sets.npz"
