@@ -197,18 +197,12 @@ def answer(settings, paths, out, model, new):
     report = Report(out, paths, paths.new, "answers to new clips")
     what = "clip" if answers.spans is None else "window"
     report.lead(*[f"{counts_of(table.rows, what)}."] * bool(table.rows))
-    report.section("The model")
-    report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
-    report.text(*words_of_noticed(model, settings.coverage))
     words = [f"{model.method}: {100 * model.score:.1f} % right in cross-validation"]
     if answers.spans is None:
         unsure = [row for row in table.rows if row[3]]
         words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
-    if paths.pictures:
-        unlike = [row[1] == UNLIKE for row in table.rows]
-        draw_answers(report, model, new, collection, answers, unlike)
     report.section("Answers")
     rows = [
         [*row[:-1], "; ".join(record["because"])]
@@ -216,6 +210,12 @@ def answer(settings, paths, out, model, new):
     ]
     report.table(Table([*table.columns[:-1], "because"], rows))
     report.table(unusable(answers.failed))
+    if paths.pictures:
+        unlike = [row[1] == UNLIKE for row in table.rows]
+        draw_answers(report, model, new, collection, answers, unlike)
+    report.section("The model")
+    report.text(model.described(), f"Classes: {', '.join(map(str, model.classes))}.")
+    report.text(*words_of_noticed(model, settings.coverage))
     report.save()
     if paths.json:
         words = [*map(json.dumps, records)]

@@ -86,7 +86,13 @@ def check(recipe, settings, paths, out):
         f"less than {100 * ODD:g} % of what is usual",
     )
     tables = {"Labels": worse} | ({"Unlike all others": unlike} if odd else {})
+    conclusion = (
+        f"{len(wrong)} of {plural(len(names), 'label')} may be wrong; "
+        f"{plural(len(copies), 'pair')} of copies; {plural(len(odd), 'clip')} unlike all "
+        "others"
+    )
     report = Report(out, paths, paths.data, "labels that may be wrong, copies")
+    report.lead(f"{conclusion}.")
     if paths.pictures:
         leads = {
             i: (
@@ -104,13 +110,14 @@ def check(recipe, settings, paths, out):
             recipe,
             leads,
         )
-    report.about(collection)
     for heading, table in (tables | {"Copies": pairs}).items():
         report.section(heading)
         report.table(table)
+    report.about(collection)
     report.save()
     # once all is saved
-    tell(*(table.text(PRINTED) for table in (pairs, *tables.values())))
+    shown = [table for table in (pairs, *tables.values()) if table.rows or table.notes]
+    tell(conclusion, *(table.text(PRINTED) for table in shown))
     say_failed(collection.unusable)
 
 

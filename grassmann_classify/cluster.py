@@ -53,6 +53,7 @@ def cluster(recipe, settings, paths, out):
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
     notes = [f"{what}, in clusters of {sizes}", *_doubts(clusters, collection)]
     report = Report(out, paths, paths.data, "clusters of clips")
+    report.lead(*notes)
     if paths.pictures:
         labels = np.array([f"cluster {k}" for k in clusters.number])
         report.draw("map", what, plots.plot_map, clusters.K, labels)
@@ -73,7 +74,6 @@ def cluster(recipe, settings, paths, out):
             leads,
         )
     report.section("Clusters")
-    report.text(*notes)
     report.table(
         Table(
             ["clip", "cluster"],

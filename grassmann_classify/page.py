@@ -99,7 +99,7 @@ tr:target td { background: rgba(230, 159, 0, 0.3); }
 .picture img { max-width: min(100%, 46rem); width: auto; height: auto; background: #fff; }
 .picture figcaption { max-width: 46rem; }
 .sheet { display: flex; flex-wrap: wrap; gap: 0.75rem; }
-.row { display: flex; gap: 0.5rem; overflow-x: auto; break-inside: avoid; max-width: 100%;
+.row { display: flex; gap: 1rem; overflow-x: auto; break-inside: avoid; max-width: 100%;
        box-sizing: border-box; border: 1px solid var(--line); padding: 0.5rem; }
 .gap { flex: 0 0 0.75rem; }
 .row figure { margin: 0; flex: 0 0 8rem; font-size: 0.75rem; line-height: 1.3; }

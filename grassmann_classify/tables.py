@@ -14,6 +14,7 @@ from grassmann_classify.words import (
     FORMULA,
     TERMS,
     UNLIKE,
+    UNUSUAL,
     grouped,
     in_words,
     plural,
@@ -90,7 +91,7 @@ def counts_of(rows, what):
     """How many rows of a Table of clips, or of others, have each answer, in words."""
     counts = Counter(row[1] for row in rows)
     labels = sorted(counts, key=lambda c: (c == UNLIKE, shared.natural_order(c)))
-    each = ", ".join(f"{label} {counts[label]}" for label in labels)
+    each = ", ".join(f"{label} ({counts[label]})" for label in labels)
     return f"{plural(len(rows), what)}: {each}"
 
 
@@ -103,7 +104,11 @@ def words_of(table, what, unsure=()):
     columns = table.columns
     rows = table.rows
     if len(rows) == 1:
-        parts = [f"{c} {cell}" for c, cell in zip(columns[2:], rows[0][2:]) if cell]
+        parts = [
+            cell if cell == UNUSUAL else f"{c} {cell}"
+            for c, cell in zip(columns[2:], rows[0][2:])
+            if cell
+        ]
         return [f"{rows[0][0]}: {'; '.join([str(rows[0][1]), *parts])}"]
     if len(rows) <= MOST:
         return [table.text()] * bool(rows)

@@ -128,7 +128,7 @@ def test_right_labels_are_not_suspect(tmp_path, capsys):
     report = checked(tmp_path / "out", data, "--p", "3")
     assert all(float(row["suspicion"]) < 0 for row in report["suspects"])
     printed = capsys.readouterr().out
-    assert "0 labels of 32 for which" in printed and "0 pairs of copies" in printed
+    assert "0 of 32 labels may be wrong; 0 pairs of copies; 0 clips" in printed
     assert not (tmp_path / "out/pictures/suspects.png").exists()
 
 

@@ -1463,7 +1463,7 @@ def test_numbers_as_labels_are_counted_beside_what_is_unlike_all(tmp_path, capsy
     unlike = np.sum(answers == None)  # noqa: E711
     assert unlike > 12
     main(["predict", new, "--model", kept, "--no-pictures", *options[-2:]])
-    assert f"unlike all classes {unlike}\n" in capsys.readouterr().out
+    assert f"unlike all classes ({unlike})\n" in capsys.readouterr().out
     main(["add", new, "--model", kept, "--save", grown, *options[-2:]])
     assert load(grown).classes.tolist() == [0, 1, 2, 300, 301]
     halves = write("halves.npz", np.array([0.5, 1.5]))

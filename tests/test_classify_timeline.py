@@ -640,7 +640,7 @@ def test_many_clips_are_counted_and_the_unsure_named(cwd, capsys):
     assert len(rows) == 25 and "strange.csv" in [row["clip"] for row in rows]
     answers = [row["answer"] or UNLIKE for row in rows]
     names = ["run", "sit", "walk", UNLIKE]
-    each = ", ".join(f"{name} {answers.count(name)}" for name in names)
+    each = ", ".join(f"{name} ({answers.count(name)})" for name in names)
     assert lines[0] == f"25 clips: {each}"
     unlike = [row["clip"] for row in rows if not row["answer"]]
     assert "strange.csv" in unlike and lines[1].split("  ")[0] == UNLIKE
@@ -671,7 +671,9 @@ def test_of_many_the_unlike_come_before_the_unsure_and_no_column_is_empty():
     strange = ["x", UNLIKE, "", "", "c"]
     table = Table(columns, [*sure, *unsure, strange], numbers=0)
     lines = "\n".join(words_of(table, "clip", unsure)).splitlines()
-    assert lines[0] == f"{26 + MOST + 2} clips: run 25, sit {MOST + 2}, {UNLIKE} 1"
+    assert (
+        lines[0] == f"{26 + MOST + 2} clips: run (25), sit ({MOST + 2}), {UNLIKE} (1)"
+    )
     assert lines[1:4] == [
         f"{UNLIKE}  nearest",
         f"x{' ' * len(UNLIKE)} c",
@@ -689,6 +691,9 @@ def test_of_many_the_unlike_come_before_the_unsure_and_no_column_is_empty():
     assert len(words_of(few, "clip")[0].splitlines()) == 1 + MOST
     (line,) = words_of(Table(columns, [unsure[0]]), "clip")
     assert line == "u0: sit; probability 0.5; also possible run; nearest b"
+    unusual = ["u", "sit", "0.5", "unusual for it", "b"]
+    (line,) = words_of(Table(columns, [unusual]), "clip")
+    assert line == "u: sit; probability 0.5; unusual for it; nearest b"
     assert words_of(Table(columns, []), "clip") == []
 
 

@@ -140,7 +140,7 @@ def test_the_five_commands_answer_from_an_empty_folder(installed, tmp_path):
     assert re.search(r"gSC +100.0", printed)
     assert len(re.findall(r"^[ab]/\d+.npy  ", printed, re.MULTILINE)) == 8
     assert "8 sets more, 2 classes" in printed and (tmp_path / "n.npz").exists()
-    assert "0 labels of 12 for which less speaks" in printed
+    assert "0 of 12 labels may be wrong" in printed
     assert "clusters of 4 + 4" in printed
     for folder, kinds in (
         ("out", {".svg", ".json", ".csv", ".html"}),
