@@ -46,8 +46,8 @@ USUAL_AXES = {2: "n,time", 3: "n,time,channels", 4: "n,time,height,width"}
 # of rows, or a window of them: where a row lasts longer, nothing was recorded
 HOLE = 10
 # A frames.Table that was read. texts: {LABEL or GROUP: its column (n,)} of those that are
-# there; begins, ends (n,): when its rows do
-Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends"])
+# there; begins, ends (n,): when its rows do; gaps (n,): which of them lack a number
+Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends", "gaps"])
 LABEL = "label"
 GROUP = "group"
 UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # of clocks, in a second
@@ -355,7 +355,7 @@ def labelled_stretches(
     clips = [part for part in parts if not group_column or part.group is not None]
     cells = np.concatenate([table.texts[LABEL] for _, table in read])
     labelled = ~np.isin(np.char.lower(cells), UNNAMED)
-    gaps = np.concatenate([_gaps(table) for _, table in read])
+    gaps = np.concatenate([table.gaps for _, table in read])
     left_out = Counter()
     if group_column:
         without = [len(part.truth) for part in parts if part.group is None]
@@ -402,7 +402,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     fewer = [wanted, *({what: name} for what, name in wanted.items()), {}]
     results = _read_tables(tables, recipe, fewer)
     read = [table for table in results if isinstance(table, Recording)]
-    left_out = Counter({"with a missing number": sum(_gaps(t).sum() for t in read)})
+    left_out = Counter({"with a missing number": sum(t.gaps.sum() for t in read)})
     for clip, table in zip(tables, results):
         if isinstance(table, Exception):
             others.append(clip._replace(sources=[table]))
@@ -448,7 +448,10 @@ def _read_tables(tables, recipe, texts):
             each = UNITS.get((named and named[4] or "s").lower(), 1)
             column = f"{path}: column {recipe.clock}"
             times = _times(column, cells[before], each, hole)
-        return Recording(*table, *times)._replace(texts=dict(zip(wanted, table.texts)))
+        gaps = ~np.isfinite(table.numbers).all(axis=1)
+        return Recording(*table, *times, gaps)._replace(
+            texts=dict(zip(wanted, table.texts))
+        )
 
     def read_first(clip):
         for wanted in texts:
@@ -539,14 +542,13 @@ def _stretches(clip, table, alike):
 
     alike: LABEL or GROUP, those of which a stretch has one.
     """
-    gaps = _gaps(table)
-    begins = np.arange(len(gaps)) == 0
-    begins[1:] |= table.ends[:-1] < table.begins[1:]
-    for column in (gaps, *(table.texts[name] for name in alike if name in table.texts)):
-        begins[1:] |= column[1:] != column[:-1]
-    starts = np.flatnonzero(begins).tolist()
+    texts = [table.texts[name] for name in alike if name in table.texts]
+    ends_here = table.ends[:-1] < table.begins[1:]
+    for column in (table.gaps, *texts):
+        ends_here |= column[1:] != column[:-1]
+    starts = [0, *(1 + np.flatnonzero(ends_here)).tolist()]
     labels = table.texts.get(LABEL)
-    groups = table.texts.get(GROUP, [clip.group] * len(gaps))
+    groups = table.texts.get(GROUP, [clip.group] * len(table.gaps))
     return [
         clip._replace(
             name=f"{clip.name}@{start}",
@@ -556,14 +558,9 @@ def _stretches(clip, table, alike):
             edges=np.append(table.begins[start:stop], table.ends[stop - 1]),
             truth=None if labels is None else labels[start:stop],
         )
-        for start, stop in zip(starts, [*starts[1:], len(gaps)])
-        if not gaps[start]
+        for start, stop in zip(starts, [*starts[1:], len(table.gaps)])
+        if not table.gaps[start]
     ]
-
-
-def _gaps(table):
-    """Which rows (n,) lack a number."""
-    return ~np.isfinite(table.numbers).all(axis=1)
 
 
 def _long_enough(clips, recipe, left_out):
