@@ -104,10 +104,9 @@ def holds_sets(path, key=None, axes=None):
     if in_one or names & {"offset", BASES} or names >= {*HALVES}:
         return True
     name = key or "X"  # of (n_frames, d) alone it is a clip
-    several = (
-        names & {*LABELS} or name in names and frames.read_shape(path, key=name)[2:]
+    return name in names and bool(
+        names & {*LABELS} or frames.read_shape(path, key=name)[2:]
     )
-    return name in names and bool(several)
 
 
 def with_bases(clips, key=None):
@@ -352,34 +351,34 @@ def labelled_stretches(
         for part in _stretches(clip, table, [LABEL, GROUP])
         if not is_unnamed(part.truth[0])
     ]
+    without = [part for part in parts if group_column and part.group is None]
     clips = [part for part in parts if not group_column or part.group is not None]
     cells = np.concatenate([table.texts[LABEL] for _, table in read])
     labelled = ~np.isin(np.char.lower(cells), UNNAMED)
     gaps = np.concatenate([table.gaps for _, table in read])
-    left_out = Counter()
-    if group_column:
-        without = [len(part.truth) for part in parts if part.group is None]
-        left_out[f"without {group_column}"] = sum(without)
-    left_out[f"without {label_column}"] = np.sum(~labelled)
-    left_out["with a missing number"] = np.sum(labelled & gaps)
-    labels = {clip.label for clip in clips}
-    rows = [range(len(clip.sources[0])) for clip in clips]
-    lengths = [recipe.resample or len(frames.pick(r, **recipe.choosing)) for r in rows]
-    clips = _long_enough(clips, recipe, left_out)
-    if lengths and not clips:
+    left_out = Counter(
+        {
+            f"without {group_column}": sum(len(part.truth) for part in without),
+            f"without {label_column}": np.sum(~labelled),
+            "with a missing number": np.sum(labelled & gaps),
+        }
+    )
+    long = _long_enough(clips, recipe, left_out)
+    if clips and not long:
+        longest = max(_n_rows(clip, recipe) for clip in clips)
         raise ValueError(
             f"{path}: --window {recipe.window} is longer than every stretch of one "
-            f"{' and '.join(texts)}: the longest has {plural(max(lengths), 'row')}"
+            f"{' and '.join(texts)}: the longest has {plural(longest, 'row')}"
         )
     to_stderr(
         f"{plural(len(read), 'recording')} of {plural(len(cells), 'row')}: "
-        f"{plural(len(clips), 'stretch')} of one {' and '.join(texts)}"
+        f"{plural(len(long), 'stretch')} of one {' and '.join(texts)}"
         f"{_in_words(left_out)}"
     )
-    lost = sorted(labels - {clip.label for clip in clips})
+    lost = sorted({clip.label for clip in clips} - {clip.label for clip in long})
     if lost:
         to_stderr(f"no window lies in a stretch of {first_of(lost, ', ')}: left out")
-    return clips, columns
+    return long, columns
 
 
 def new_stretches(clips, recipe, label_column=None, group_column=None):
@@ -411,10 +410,12 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
         long = _long_enough(parts, recipe, left_out)
         stretches += long
         if not long:
-            none_holds = f"no stretch holds a window of {plural(recipe.window, 'row')}"
-            why = none_holds if parts else "a number is missing in each row"
-            error = ValueError(f"{clip.name}: {why}")
-            others.append(clip._replace(sources=[error]))
+            why = (
+                f"no stretch holds a window of {plural(recipe.window, 'row')}"
+                if parts
+                else "a number is missing in each row"
+            )
+            others.append(clip._replace(sources=[ValueError(f"{clip.name}: {why}")]))
     for what, name in wanted.items():
         if read and not any(what in table.texts for table in read):
             to_stderr(f"no new recording has the column {name}")
@@ -442,8 +443,9 @@ def _read_tables(tables, recipe, texts):
             blank = np.isin(np.char.lower(cells), UNNAMED)
             table.numbers[blank] = np.nan  # a row without a time ends a stretch
             first = (~blank).argmax()
-            before = np.where(blank, first, np.arange(len(cells)))
-            before = np.maximum.accumulate(before)
+            before = np.maximum.accumulate(
+                np.where(blank, first, np.arange(len(cells)))
+            )
             named = re.fullmatch(frames.CLOCK, recipe.clock, re.IGNORECASE)
             each = UNITS.get((named and named[4] or "s").lower(), 1)
             column = f"{path}: column {recipe.clock}"
@@ -570,14 +572,19 @@ def _long_enough(clips, recipe, left_out):
         return clips
     long = []
     for clip in clips:
-        rows = range(len(clip.sources[0]))
-        n = recipe.resample or len(frames.pick(rows, **recipe.choosing))
+        n = _n_rows(clip, recipe)
         step = recipe.step or window
         n_windows = max(0, (n - window) // step + 1)
         covered = n_windows and window + (n_windows - 1) * min(step, window)
-        left_out["in no window"] += (n - covered) * len(rows) // n
+        left_out["in no window"] += (n - covered) * len(clip.sources[0]) // n
         long += [clip] * bool(n_windows)
     return long
+
+
+def _n_rows(clip, recipe):
+    """How many rows a recipe makes of a stretch, before it is cut into windows."""
+    rows = range(len(clip.sources[0]))
+    return recipe.resample or len(frames.pick(rows, **recipe.choosing))
 
 
 def _in_words(left_out):
