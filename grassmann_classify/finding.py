@@ -10,7 +10,7 @@ of results, and models, are passed over.
 import os
 import re
 from collections import Counter
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -54,9 +54,10 @@ def _is_model(path):
         return False
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            kept = {"format", "model"} <= {*arrays.files}
-            return kept and arrays["format"] == "model"
-    except Exception:  # whatever NumPy raises: a clip that will fail
+            return "model" in arrays.files and arrays["format"] == "model"
+    except (
+        Exception
+    ):  # it has no format; or a clip that will fail, whatever NumPy raises
         return False
 
 
@@ -184,17 +185,16 @@ def _windows_of(images, label, recipe, group_by):
         )
     window = recipe.window
     clips = []
-    groups = [group_of(image, None, group_by) for image in images]
-    order = sorted(range(len(images)), key=lambda i: groups[i] or "")
-    for group, part in groupby(order, groups.__getitem__):
-        part = frames.pick([images[i] for i in part], recipe.every)
+    groups = grouped((group_of(image, None, group_by), image) for image in images)
+    for group, part in sorted(groups.items()):
+        part = frames.pick(part, recipe.every)
         if len(part) % window:
             last = plural(len(part) % window, "image")
             whose = "" if group is None else f", {printable(group)}"
             to_stderr(f"left out: the last {last} of {label}/{whose}")
         for i in range(0, len(part) - window + 1, window):
-            name = f"{label}/{len(clips)}"
-            clips.append(Clip(name, label, group, part[i : i + window]))
+            some = part[i : i + window]
+            clips.append(Clip(f"{label}/{len(clips)}", label, group, some))
     return clips
 
 
@@ -275,19 +275,16 @@ def find_labelled(folder, path):
         for clip in find_new_clips(folder)
         if not (clip.sources[0].exists() and clip.sources[0].samefile(path))
     }
-    stems = grouped((os.path.splitext(name)[0], name) for name in clips)
-    whole = {stem: alike[0] for stem, alike in stems.items() if len(alike) == 1}
-    means = meaning_one_of(clips)
-    means_stem = meaning_one_of(whole)
+    means = meaning_one_of(clips, clips)
+    means_stem = meaning_one_of((os.path.splitext(name)[0] for name in clips), clips)
 
     def name_of(cell):
         for path in (cell, cell.replace("\\", "/")):
             name = printable(PurePosixPath(path), but="")
-            meant = means(name)
-            meant = meant if meant in clips else whole.get(means_stem(name), name)
-            if meant in clips:
-                break
-        return meant
+            for meant in (means(name), means_stem(name)):
+                if meant in clips:
+                    return meant
+        return name
 
     columns = [name for name in header if name == "split"]
     how = f"split of {printable(path.name)}"

@@ -113,12 +113,14 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
     return cells_of, Parts(how, pairs)
 
 
-def meaning_one_of(names):
-    """A function of a text: the one of these names that it means, or the text.
+def meaning_one_of(texts, names):
+    """A function of a text: the one name whose own of these texts it is, or the text.
 
     They are compared as people read them: some systems store ü as u and two dots.
     """
-    forms = grouped((unicodedata.normalize("NFC", name), name) for name in names)
+    forms = grouped(
+        (unicodedata.normalize("NFC", text), name) for text, name in zip(texts, names)
+    )
 
     def meant(text):
         alike = forms.get(unicodedata.normalize("NFC", text), [])
@@ -140,7 +142,7 @@ def parts_of_file(path, clips):
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    means = meaning_one_of(clips)
+    means = meaning_one_of(clips, clips)
     _, parts = read_parts(
         path,
         header,
