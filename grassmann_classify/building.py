@@ -57,8 +57,9 @@ def _results_of(job, clips, what, advised):
         try:
             return job(clip)
         except Exception as error:  # whatever a damaged file raises
-            words = getattr(error, "what", None) or str(error) or type(error).__name__
-            why = printable(words)
+            why = printable(
+                getattr(error, "what", None) or str(error) or type(error).__name__
+            )
             why = why if clip.name in why else f"{clip.name}: {why}"
             if advised and getattr(error, "argument", None):
                 value = str(error.value).strip("'\"")
@@ -310,14 +311,14 @@ def _edges(clip, parts, n_rows, recipe):
 
 def _spectrum(rows, recipe):
     """(U (d, r), s (r,)) of a window; s is 1 where bases are wanted."""
-    how = {"center": recipe.center}
+    p = recipe.p
     if recipe.arma:
-        basis = subspaces.from_video(rows, recipe.p, recipe.arma, **how)
-    else:
-        stacked = subspaces.block_hankel(rows, recipe.stack)
-        if recipe.is_weighted:
-            return subspaces.singular_directions(stacked, recipe.p, **how)
-        basis = subspaces.from_image_set(stacked, recipe.p, **how)
+        basis = subspaces.from_video(rows, p, recipe.arma, center=recipe.center)
+        return basis, np.ones(basis.shape[1])
+    rows = subspaces.block_hankel(rows, recipe.stack)
+    if recipe.is_weighted:
+        return subspaces.singular_directions(rows, p, center=recipe.center)
+    basis = subspaces.from_image_set(rows, p, center=recipe.center)
     return basis, np.ones(basis.shape[1])
 
 
@@ -395,12 +396,13 @@ def _misfits(results, shape):
     misfits = {}
     for name, (d, p) in shapes.items():
         if d != shape[0]:
-            why = f"{name}: has d = {d} and {who} {shape[0]}"
-            misfits[name] = Failure(why, False)
+            misfits[name] = f"{name}: has d = {d} and {who} {shape[0]}"
         elif p < shape[1]:
-            why = f"{name}: has frames of rank {p} and {who} {shape[1]} or more"
-            misfits[name] = Failure(why + cure.format(p), False)
-    return misfits
+            misfits[name] = (
+                f"{name}: has frames of rank {p} and {who} {shape[1]} or more"
+                f"{cure.format(p)}"
+            )
+    return {name: Failure(why, False) for name, why in misfits.items()}
 
 
 def _collect(clips, made, recipe, unusable):
