@@ -311,14 +311,16 @@ def _edges(clip, parts, n_rows, recipe):
 
 def _spectrum(rows, recipe):
     """(U (d, r), s (r,)) of a window; s is 1 where bases are wanted."""
-    p = recipe.p
-    if recipe.arma:
-        basis = subspaces.from_video(rows, p, recipe.arma, center=recipe.center)
-        return basis, np.ones(basis.shape[1])
-    rows = subspaces.block_hankel(rows, recipe.stack)
     if recipe.is_weighted:
-        return subspaces.singular_directions(rows, p, center=recipe.center)
-    basis = subspaces.from_image_set(rows, p, center=recipe.center)
+        return subspaces.singular_directions(
+            subspaces.block_hankel(rows, recipe.stack), recipe.p, center=recipe.center
+        )
+    if recipe.arma:
+        basis = subspaces.from_video(rows, recipe.p, recipe.arma, center=recipe.center)
+    else:
+        basis = subspaces.from_image_set(
+            subspaces.block_hankel(rows, recipe.stack), recipe.p, center=recipe.center
+        )
     return basis, np.ones(basis.shape[1])
 
 
