@@ -56,9 +56,12 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         longer = [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
         stack = [1] if images else [1, *longer]
     options = dict.fromkeys(features, plain.feature_options)
-    suited = {name: frames.DESCRIPTORS[name].suited for name in features}
     if len(shape) == 2 and not plain.feature_options:
-        options |= {name: suit(shape) for name, suit in suited.items() if suit}
+        options |= {
+            name: kind.suited(shape)
+            for name, kind in frames.DESCRIPTORS.items()
+            if kind.suited
+        }
     recipes = {}
     for kind, m, centred in itertools.product(features, stack, center or [False, True]):
         if centred and center is None and kind != "raw":
@@ -82,8 +85,9 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 
 def base_of(recipe):
     """The Recipe of raw rows, from which those of all its variants can be made."""
-    plain = {"features": "raw", "feature_options": {}, "center": False}
-    return replace(recipe, **plain, steps=None, stack=1)
+    return replace(
+        recipe, features="raw", feature_options={}, center=False, steps=None, stack=1
+    )
 
 
 # clips are read by threads, of which a user's function knows nothing
