@@ -103,13 +103,15 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
             f"{path}: must name clips that are there{unless_labelled}, got "
             f"{first_of(nowhere, ', ')}"
         )
-    pairs = []
-    for column in columns:
-        sides = [
-            [name for name in there if cells_of.get(name, {}).get(column) == side]
-            for side in ("train", "test")
-        ]
-        pairs.append((f"{path}: split {column!r}", *sides))
+    named = [(name, cells_of[name]) for name in there if name in cells_of]
+    pairs = [
+        (
+            f"{path}: split {column!r}",
+            [name for name, cells in named if cells[column] == "train"],
+            [name for name, cells in named if cells[column] == "test"],
+        )
+        for column in columns
+    ]
     return cells_of, Parts(how, pairs)
 
 
