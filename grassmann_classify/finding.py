@@ -40,12 +40,11 @@ DEEPEST = 4  # levels of folders in which a hint looks for an example
 def contents(folder):
     """frames.contents without results and models; NOTHING if it cannot be opened."""
     try:
-        content = frames.contents(folder, _is_model)
+        return frames.contents(
+            folder, lambda path: _is_ours(path) if path.is_dir() else _is_model(path)
+        )
     except OSError:
         return NOTHING
-    return content._replace(
-        folders=[path for path in content.folders if not _is_ours(path)]
-    )
 
 
 def _is_model(path):
@@ -287,8 +286,15 @@ def find_labelled(folder, path):
         return name
 
     columns = [name for name in header if name == "split"]
-    how = f"split of {printable(path.name)}"
-    cells_of, parts = read_parts(path, header, rows, columns, clips, name_of, how)
+    cells_of, parts = read_parts(
+        path,
+        header,
+        rows,
+        columns,
+        clips,
+        name_of,
+        f"split of {printable(path.name)}",
+    )
     groups = {name: cells.get("group", "") for name, cells in cells_of.items()}
     labelled = [
         clip._replace(
@@ -360,14 +366,12 @@ def _checked(clips):
             f"as {tables[0].name}"
         )
         clips = others
-    sources = {}
-    for clip in clips:
-        source = clip.sources[0]
-        other = sources.setdefault(clip.name, source)
-        if other is not source:
+    named = grouped((clip.name, str(clip.sources[0])) for clip in clips)
+    for name, sources in named.items():
+        if len(sources) > 1:
             raise ValueError(
-                f"clips must have names that differ when they are printed, got {clip.name} "
-                f"of {str(other)!r} and of {str(source)!r}"
+                f"clips must have names that differ when they are printed, got {name} of "
+                f"{sources[0]!r} and of {sources[1]!r}"
             )
     return clips
 

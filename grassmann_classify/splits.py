@@ -145,7 +145,7 @@ def parts_of_file(path, clips):
             f"split, got {','.join(header)!r}"
         )
     means = meaning_one_of(clips, clips)
-    _, parts = read_parts(
+    return read_parts(
         path,
         header,
         rows,
@@ -153,8 +153,7 @@ def parts_of_file(path, clips):
         clips,
         lambda cell: means(printable(cell, but="")),
         f"splits of {printable(path)}",
-    )
-    return parts
+    )[1]
 
 
 def split_by_parts(parts, names, clip):
