@@ -236,9 +236,11 @@ def _npz_arrays(path, key=None, axes=None):
         kind = ".npy file, as np.save" if single else ".npz file, as np.savez"
         cure = ""
         if "Object arrays" in str(error):
-            cure = "; labels are saved as text by y.astype(str)"
-            if name not in (*LABELS, "group"):
-                cure = "; sets of several lengths are saved as frames, offset and label"
+            cure = (
+                "; labels are saved as text by y.astype(str)"
+                if name in (*LABELS, "group")
+                else "; sets of several lengths are saved as frames, offset and label"
+            )
         raise ValueError(
             f"{path} must be an {kind} writes it: {error or type(error).__name__}{cure}"
         ) from None
@@ -482,8 +484,9 @@ def _times(column, cells, each_second, hole):
                 time = datetime.fromisoformat(cell.replace("Z", "+00:00"))
             start = time if start is None else start
             since = time - start  # not of a number and a moment
-            is_number = isinstance(time, float)
-            times.append(time / each_second if is_number else since.total_seconds())
+            times.append(
+                time / each_second if isinstance(time, float) else since.total_seconds()
+            )
     except (TypeError, ValueError):
         raise ValueError(
             f"{column} must hold seconds or ISO times, as 2026-01-31T12:00:00, got "
@@ -499,20 +502,17 @@ def _times(column, cells, each_second, hole):
             f"{column} must hold finite times that never fall, got {cells[k]} in row {k}"
         )
     # rows of one time, as of a clock in whole seconds, share the time until the next
-    n = len(times)
-    first = np.flatnonzero(steps > 0)
-    number = np.diff([*first, n])
-    each = np.diff(times[first]) / number[:-1]
-    if not len(each) and n > 1:
+    moments, first, number = np.unique(times, return_index=True, return_counts=True)
+    each = np.diff(moments) / number[:-1]
+    if len(moments) == 1 < len(times):
         raise ValueError(f"{column} must hold times that rise, got {cells[0]} alone")
     usual = np.median(each) if len(each) else 1
     lasts = first[1:][each > hole * usual] - 1  # the rows before holes
     each[each > hole * usual] = usual
     each = np.repeat([*each, usual], number)
-    begins = np.repeat(times[first], number)
-    begins += each * (np.arange(n) - np.repeat(first, number))
-    ends = begins + each
-    ends[:-1] = begins[1:]
+    before = np.arange(len(times)) - np.repeat(first, number)  # rows of the same time
+    begins = np.repeat(moments, number) + each * before
+    ends = np.append(begins[1:], begins[-1] + usual)
     ends[lasts] = begins[lasts] + usual
     return begins, ends
 
