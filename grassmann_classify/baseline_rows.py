@@ -119,10 +119,13 @@ def every_method(bank, smallest, settings):
 
 def names_of_rows(settings):
     """The names of all rows that settings can name, on whatever data."""
-    names = [of_learned(key, settings.atoms) for key in EVERY_ROW]
-    names = [name for name in names if settings.atoms or not name.endswith(LEARNED)]
     with_kernels = settings.kernels is not False  # None: as memory and time allow
-    return [name for name in names if with_kernels or not is_in_kernel(name)]
+    return [
+        of_learned(key, settings.atoms)
+        for key in EVERY_ROW
+        if (settings.atoms or not key.endswith(LEARNED))
+        and (with_kernels or not is_in_kernel(key))
+    ]
 
 
 def is_in_kernel(name):
