@@ -317,7 +317,7 @@ def _npz_splits(arrays, n):
 def labelled_stretches(
     path, recipe, label_column, group_column=None, group_by=None, strict=False
 ):
-    """(The Clips of the stretches of tables, the columns of numbers).
+    """(The Clips of the stretches of tables, the Recipe with the columns of numbers).
 
     path: a table, or a folder of tables. label_column, group_column: of tables, by name
     or number; group_by: of the names of tables, as in find_clips. The first table that
@@ -333,10 +333,8 @@ def labelled_stretches(
             f"{content_in_words(path)}"
         )
     texts = [label_column, *filter(None, [group_column])]
-    columns = say_columns(tables, recipe, texts)
-    results = _read_tables(
-        tables, replace(recipe, columns=columns), [dict(zip((LABEL, GROUP), texts))]
-    )
+    recipe = say_columns(tables, recipe, texts)
+    results = _read_tables(tables, recipe, [dict(zip((LABEL, GROUP), texts))])
     errors = [table for table in results if isinstance(table, Exception)]
     if errors and (strict or len(errors) == len(tables)):
         raise errors[0]
@@ -380,7 +378,7 @@ def labelled_stretches(
     lost = sorted({clip.label for clip in clips} - {clip.label for clip in long})
     if lost:
         to_stderr(f"no window lies in a stretch of {first_of(lost, ', ')}: left out")
-    return long, columns
+    return long, recipe
 
 
 def new_stretches(clips, recipe, label_column=None, group_column=None):
@@ -518,10 +516,10 @@ def _times(column, cells, each_second, hole):
 
 
 def say_columns(clips, recipe, texts=()):
-    """Say which columns of tables are taken, by the first of these clips that has them.
+    """The Recipe with the columns of tables, by the first clip that has them; says them.
 
-    Gives their names, also of columns that the recipe numbers: all tables have them, in
-    any order; the recipe's columns if no clip is such a table.
+    By their names, also those that the recipe numbers: all tables have them, in any
+    order. The recipe as it is if no clip is such a table.
     """
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
         (table,) = _read_tables([clip], recipe, [dict(enumerate(texts))])
@@ -535,8 +533,8 @@ def say_columns(clips, recipe, texts=()):
         ]
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
-        return table.names
-    return recipe.columns
+        return replace(recipe, columns=tuple(table.names))
+    return recipe
 
 
 def _stretches(clip, table, alike):

@@ -52,10 +52,9 @@ def labelled_clips(recipe, settings, paths):
     already. ValueError unless there are two classes; of paths.more one is enough.
     """
     path = paths.data or paths.more
-    columns = recipe.columns
     parts = None
     if settings.label_column:
-        clips, columns = labelled_stretches(
+        clips, recipe = labelled_stretches(
             path,
             recipe,
             settings.label_column,
@@ -90,14 +89,10 @@ def labelled_clips(recipe, settings, paths):
     check_clock(clips, recipe)
     clips = with_bases(clips, recipe.key)
     if not settings.label_column and recipe.axes is None:
-        columns = say_columns(clips, recipe)
+        recipe = say_columns(clips, recipe)
     if len(clips) > MANY and not recipe.single:
         to_stderr(f"more than {MANY} clips: in single precision, for half the memory")
-    recipe = replace(
-        recipe,
-        columns=columns and tuple(columns),
-        single=recipe.single or len(clips) > MANY,
-    )
+    recipe = replace(recipe, single=recipe.single or len(clips) > MANY)
     return clips, parts, recipe_of(clips, recipe, settings)
 
 
@@ -137,8 +132,7 @@ def new_clips(path, recipe, settings):
     check_clock(clips, recipe)
     names = settings.label_column, settings.group_column
     if recipe.columns is None and recipe.axes is None:
-        columns = say_columns(clips, recipe, [*filter(None, names)])
-        recipe = replace(recipe, columns=columns and tuple(columns))
+        recipe = say_columns(clips, recipe, [*filter(None, names)])
     return new_stretches(clips, recipe, *names), recipe
 
 

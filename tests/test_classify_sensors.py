@@ -175,10 +175,10 @@ OF_SUBJECT = ["--group-column", "subject"]
 
 def test_windows_of_a_recording_keep_within_a_label_and_a_subject(cwd, capsys):
     lines = write_day(cwd / "day.csv")
-    clips, columns = labelled_stretches(
+    clips, recipe = labelled_stretches(
         cwd / "day.csv", Recipe(1, window=10), "activity", "subject"
     )
-    assert columns == [
+    assert [*recipe.columns] == [
         "ax",
         "ay",
         "az",
@@ -213,9 +213,9 @@ def test_where_nothing_but_the_subject_changes_a_stretch_ends(cwd):
         ("day.csv@0", "0"),
         ("day.csv@30", "1"),
     ]
-    clips, columns = labelled_stretches(cwd, recipe, "2")
+    clips, recipe = labelled_stretches(cwd, recipe, "2")
     assert [(clip.name, clip.group) for clip in clips] == [("day.csv@0", None)]
-    assert columns == ["ax", "who"]
+    assert recipe.columns == ("ax", "who")
 
 
 def test_what_is_left_out_of_a_recording_is_said(cwd, capsys):
@@ -267,8 +267,8 @@ def test_a_window_in_which_a_sensor_is_off_costs_no_other(cwd, capsys):
 def test_columns_by_number_are_kept_by_their_names(cwd, capsys):
     write_table(cwd / "first.csv", [["sit", 1, 2, 3]] * 30, "act,ax,ay,az")
     recipe = Recipe(2, window=10, columns=("2-4",))
-    clips, columns = labelled_stretches(cwd / "first.csv", recipe, "act")
-    assert columns == ["ax", "ay", "az"]
+    clips, recipe = labelled_stretches(cwd / "first.csv", recipe, "act")
+    assert recipe.columns == ("ax", "ay", "az")
     assert "columns of first.csv: ax, ay, az" in capsys.readouterr().err
 
 

@@ -132,8 +132,8 @@ def test_a_clock_tells_seconds_or_iso_times_and_is_no_sensor(cwd, capsys, clock,
         clock = clock.replace("{", "1{", 1) if "1{" not in clock else clock
     write(cwd / "day.csv", rows, labels, clock)
     recipe = Recipe(2, window=40, clock="t")
-    clips, columns = labelled_stretches(cwd / "day.csv", recipe, "activity")
-    assert [*columns] == [*"abcdef"] and recipe.unit == "seconds"
+    clips, recipe = labelled_stretches(cwd / "day.csv", recipe, "activity")
+    assert [*recipe.columns] == [*"abcdef"] and recipe.unit == "seconds"
     assert "as a clock does" not in capsys.readouterr().err
     made = build_all(clips, recipe)
     first = float(clock.format(0)) if start else 0
@@ -209,8 +209,8 @@ def test_a_clock_whose_name_tells_its_unit_tells_seconds(cwd, name, unit):
     lines = [f"{i * unit / 20:.0f},{i % 2},{i % 3},walk" for i in range(10)]
     (cwd / "day.csv").write_text("\n".join([f"{name},x,y,activity", *lines]))
     recipe = Recipe(1, window=5, clock=name)
-    clips, columns = labelled_stretches(cwd / "day.csv", recipe, "activity")
-    assert columns == ["x", "y"]
+    clips, recipe = labelled_stretches(cwd / "day.csv", recipe, "activity")
+    assert recipe.columns == ("x", "y")
     spans = build_all(clips, recipe).spans
     np.testing.assert_allclose(spans, [(0, 0.25), (0.25, 0.5)])
 
