@@ -54,9 +54,7 @@ def _is_model(path):
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return "model" in arrays.files and arrays["format"] == "model"
-    except (
-        Exception
-    ):  # it has no format; or a clip that will fail, whatever NumPy raises
+    except Exception:  # no format, or whatever NumPy raises: a clip that will fail
         return False
 
 
