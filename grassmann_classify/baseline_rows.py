@@ -247,9 +247,8 @@ def video_baselines(bank):
     most = min(dimensions_of(bank)[-1], shortest - 2)
     states = [n for n in STATES if n <= most]
     has_cells = min(height, width) >= CELL and importlib.util.find_spec("skimage")
-    size = None
-    if any(len(clip) != shortest for clip in videos):
-        size = shortest, height, width
+    are_alike = all(len(clip) == shortest for clip in videos)
+    size = None if are_alike else (shortest, height, width)
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
     dynamics = {"n_states": states, "rule": ["nearest", "svm"]}

@@ -223,9 +223,8 @@ def _overview(clips, shapes, recipe):
     """
     what = "direction" if recipe.features == READY_MADE else "frame"
     counts, sizes = zip(*shapes)
-    total = f"unknown numbers of {what}s"
-    if None not in counts:
-        total = plural(sum(counts), what)
+    is_known = None not in counts
+    total = plural(sum(counts), what) if is_known else f"unknown numbers of {what}s"
     each = [
         f"{size_in_words(size)} in {plural(n, 'clip')}"
         for size, n in Counter(sizes).most_common()

@@ -37,13 +37,12 @@ def copies_of(collection):
     """
     sets = collection.sets
     clip = collection.clip
-    if sets is None:
-        pairs = _equal_subspaces(collection.X)
-    else:
-        pairs = {
-            **_near_in_small(sets, collection.frame, collection.label),
-            **_with_equal_frames(sets),
-        }
+    pairs = (
+        _equal_subspaces(collection.X)
+        if sets is None
+        else _near_in_small(sets, collection.frame, collection.label)
+        | _with_equal_frames(sets)
+    )
     return [Copy(i, j, pairs[i, j]) for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 

@@ -189,9 +189,11 @@ def splits_of(settings, paths, collection, parts):
         how = "one group left out at a time"
         pairs = split_by_group(collection.label, collection.group)
     else:
-        share = f"{100 * settings.train:g} %"
-        if settings.train >= 1:
-            share = f"{plural(int(settings.train), 'clip')} a class"
+        share = (
+            f"{100 * settings.train:g} %"
+            if settings.train < 1
+            else f"{plural(int(settings.train), 'clip')} a class"
+        )
         how = f"random splits, {share} to train"
         pairs = split_at_random(
             collection.label,
@@ -262,9 +264,12 @@ def _random_pairs(label, share, repeats, seed):
     if share < 1 <= min(each.min(), (counts - each).min()) and (each % 1 == 0).all():
         splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
         return [*splitter.split(label, label)]
-    numbers = np.full(len(classes), int(share))
-    if share < 1:  # classes of one size have as many on either side, at least one
-        numbers = (each + 0.5).astype(int).clip(1, counts - 1)
+    # of a share classes of one size have as many on either side, at least one
+    numbers = (
+        (each + 0.5).astype(int).clip(1, counts - 1)
+        if share < 1
+        else np.full(len(classes), int(share))
+    )
     rng = np.random.default_rng(seed)
     pairs = []
     for _ in range(repeats):
