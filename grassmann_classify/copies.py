@@ -11,7 +11,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from grassmann_classify.clips import block_means, threaded
 from grassmann_classify.words import grouped
-from grassmann_sc import shared
 
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
@@ -108,9 +107,8 @@ def _with_equal_frames(sets):
 
 
 def _equal_subspaces(X):
-    """{(i, j): why} of equal subspaces, weighted or not, told by a few projections."""
-    if shared.are_bases(X):
-        X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
+    """{(i, j): why} of equal subspaces X (n, d, p), told by a few projections."""
+    X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
     if X.shape[2] == 0:
         return {}
     probes = np.random.default_rng(0).standard_normal((PROBES, X.shape[1]))
