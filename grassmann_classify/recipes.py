@@ -42,11 +42,14 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         for name, kind in frames.DESCRIPTORS.items()
         if kind.suited and (not kind.needs or importlib.util.find_spec(kind.needs))
     ]
-    images = len(shape) == 2 and min(shape) >= SMALLEST and len(tried) > 1
-    images = images and plain.resample is None and plain.describe is None
-    steps = int(np.median(lengths))
-    if plain.resample is None:
-        steps = min(STEPS, steps)
+    images = (
+        len(shape) == 2
+        and min(shape) >= SMALLEST
+        and len(tried) > 1
+        and plain.resample is None
+        and plain.describe is None
+    )
+    steps = min(plain.resample or STEPS, int(np.median(lengths)))
     features = features or (tried if images else ["raw"])
     if "raw" not in features and len(shape) != 2:
         raise ValueError(
