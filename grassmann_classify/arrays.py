@@ -325,9 +325,8 @@ def labelled_stretches(
     a label, or with a missing number, belong to no stretch. It says what is left out.
     strict: ValueError if a table cannot be read.
     """
-    clips = find_new_clips(path, recordings=True)
-    tables = [clip for clip in clips if is_table(clip.sources[0])]
-    if not tables:
+    tables = find_new_clips(path, recordings=True)
+    if not is_table(tables[0].sources[0]):  # all of them are, or none
         raise ValueError(
             f"{path}: must hold recordings, .csv or .tsv files, got "
             f"{content_in_words(path)}"
