@@ -116,9 +116,10 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
 
 
 def meaning_one_of(texts, names):
-    """A function of a text: the one name whose own of these texts it is, or the text.
+    """A function of a text: the name that it means if it means one alone, or the text.
 
-    They are compared as people read them: some systems store ü as u and two dots.
+    texts: what means each of the names. They are compared as people read them: some
+    systems store ü as u and two dots.
     """
     forms = grouped(
         (unicodedata.normalize("NFC", text), name) for text, name in zip(texts, names)
