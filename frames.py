@@ -1236,7 +1236,8 @@ def gait_energy_image(
 
     Source: Han and Bhanu 2006.
 
-    ValueError for frames of other axes, frames without body, or a size without align;
+    ValueError for frames of other axes, frames without body or of body alone, or a size
+    without align;
     ImportError without scikit-image where it scales.
 
     >>> from grassmann_sc import frames
@@ -1254,6 +1255,10 @@ def gait_energy_image(
         raise ValueError(
             f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
             "empty"
+        )
+    if all(body.all() for body in bodies):
+        raise ValueError(
+            f"silhouettes must be 0 outside the body, no pixel of {len(bodies)} frames is"
         )
     return np.mean([_aligned(body, height, width) for body in bodies], axis=0).reshape(
         1, -1

@@ -59,6 +59,9 @@ def predict(recipe, settings, paths, out):
     if paths.model:
         model = load(paths.model, name="--model")
         recipe = model.recipe
+    if settings.smooth and recipe.window is None:
+        raise ValueError("--smooth goes with a model of recordings, cut by --window")
+    if paths.model:
         new = paths.new and new_clips(paths.new, recipe, settings)[0]
     else:
         clips, _, recipe = labelled_clips(recipe, settings, paths)
@@ -156,14 +159,14 @@ def words_of_noticed(model, coverage):
     if not model.codes:
         return []
     words = (
-        f"of clips of these classes at most {100 * (1 - coverage):.3g} % are called "
+        f"At most {100 * (1 - coverage):.3g} % of clips of these classes are called "
         f"{UNLIKE}"
     )
     if len(model.classes) < 3:
-        return [f"{words}; how many of an unknown class are, two classes cannot tell"]
+        return [f"{words}; two classes cannot tell how many of an unknown class are"]
     noticed = model.estimator.noticed(coverage, left_out=model.left_out)
     return [
-        f"{words}, of clips of an unknown class {100 * noticed:.0f} % (measured by "
+        f"{words}, and {100 * noticed:.0f} % of clips of an unknown class (measured by "
         "leaving out one class at a time)"
     ]
 
@@ -177,12 +180,11 @@ def answer(settings, paths, out, model, new):
     A clip without an answer is named there, with the reason.
     """
     collection = build_new(model, new, settings.strict)
-    if settings.smooth and collection.spans is None:
-        raise ValueError("--smooth goes with a model of recordings, cut by --window")
     answers = answers_of(model, collection)
     records = [r | {"failed": None} for r in answers.records(settings.coverage)]
     records += [
-        {"clip": name, "answer": None, "failed": why}
+        dict.fromkeys(records[0] if records else ["clip", "answer"])
+        | {"clip": name, "failed": why}
         for name, why in answers.failed.items()
     ]
     records = with_groups(records, new)

@@ -132,7 +132,29 @@ def _header_of(clip, recipe):
         raise frames.Avoidable(
             f"{clip.name}: frames must have one size, got {words}", "size", "(H, W)"
         )
-    return Header(None if None in counts else sum(counts), sizes[0])
+    n_frames = None if None in counts else sum(counts)
+    needs = _needs(recipe)
+    if n_frames is not None and n_frames < max(needs, default=0):
+        raise frames.Avoidable(
+            f"{clip.name}: has {plural(n_frames, 'frame')}, and {needs[max(needs)]} needs "
+            f"{max(needs)}"
+        )
+    return Header(n_frames, sizes[0])
+
+
+def _needs(recipe):
+    """{how many frames a clip needs: what needs them}, as far as a recipe alone tells."""
+    if recipe.resample or recipe.features == READY_MADE:
+        return {}
+    needs = {recipe.window: f"a window of {recipe.window}"} if recipe.window else {}
+    kind = frames.DESCRIPTORS[recipe.features]
+    if recipe.steps or recipe.describe or not kind.per_frame:
+        return needs
+    p = 1 if recipe.fewer else recipe.p
+    if recipe.arma:
+        return {max(p, recipe.arma): f"ARMA of {recipe.arma} blocks, p = {p},"} | needs
+    words = [f"p = {p}"] * (p > 1) + [f"a stack of {recipe.stack}"] * (recipe.stack > 1)
+    return {p + recipe.stack - 1: " with ".join(words)} | needs
 
 
 def _shape_of(source, recipe):

@@ -85,7 +85,8 @@ def check(recipe, settings, paths, out):
         f"{plural(len(odd), 'clip')} explained by nothing, sharing with their nearest "
         f"less than {100 * ODD:g} % of what is usual",
     )
-    tables = {"Labels": worse} | ({"Unlike all others": unlike} if odd else {})
+    tables = {"Labels": worse, "Unlike all others": unlike, "Copies": pairs}
+    tables = {name: t for name, t in tables.items() if t.rows or t.notes}
     conclusion = (
         f"{len(wrong)} of {plural(len(names), 'label')} may be wrong; "
         f"{plural(len(copies), 'pair')} of copies; {plural(len(odd), 'clip')} unlike all "
@@ -110,14 +111,13 @@ def check(recipe, settings, paths, out):
             recipe,
             leads,
         )
-    for heading, table in (tables | {"Copies": pairs}).items():
+    for heading, table in tables.items():
         report.section(heading)
         report.table(table)
     report.about(collection)
     report.save()
     # once all is saved
-    shown = [table for table in (pairs, *tables.values()) if table.rows or table.notes]
-    tell(conclusion, *(table.text(PRINTED) for table in shown))
+    tell(conclusion, *(table.text(PRINTED) for table in tables.values()))
     say_failed(collection.unusable)
 
 

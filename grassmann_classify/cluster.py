@@ -51,7 +51,7 @@ def cluster(recipe, settings, paths, out):
     write_rows(out, "clusters.csv", ["clip", "cluster", "because", "failed"], rows)
     sizes = " + ".join(map(str, np.bincount(clusters.number)[1:]))
     what = f"{plural(len(names), 'set')} as subspaces {kind}"
-    notes = [f"{what}, in clusters of {sizes}", *_doubts(clusters, collection)]
+    notes = [f"{what}: clusters of {sizes}", *_doubts(clusters, collection)]
     report = Report(out, paths, paths.data, "clusters of clips")
     report.lead(*notes)
     if paths.pictures:

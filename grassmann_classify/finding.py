@@ -202,7 +202,7 @@ def group_of(path, group, group_by):
     matched = group_matched(path, group_by)
     if not matched:
         raise ValueError(
-            f"{path}: the name has no group, {group_by!r} matches nothing of it"
+            f"{path}: the name has no group, --group-by {group_by!r} matches nothing of it"
         )
     return matched
 

@@ -199,8 +199,8 @@ def _say(bank, rankings, began):
     tenth = min(sorted(ranking.accuracy.values())[-10:][0] for ranking in rankings)
     if n_all > 10 and tenth > SATURATED:
         to_stderr(
-            f"ten candidates are above {100 * SATURATED:g} % in cross-validation: it tells "
-            "them apart no more"
+            f"ten candidates or more are right for over {100 * SATURATED:g} % in "
+            "cross-validation, which hardly tells them apart"
         )
     to_stderr(
         f"{plural(n_all, 'candidate')} ranked, {len(bank.grams)} of them kept, "

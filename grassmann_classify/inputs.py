@@ -130,6 +130,8 @@ def new_clips(path, recipe, settings):
     recordings = recipe.columns is not None and recipe.window is not None
     clips = with_bases(find_new_clips(path, settings.group_by, recordings), recipe.key)
     check_clock(clips, recipe)
+    if settings.group_by and not any(clip.group for clip in clips):
+        to_stderr(f"--group-by {settings.group_by!r} matches no name: no groups")
     names = settings.label_column, settings.group_column
     if recipe.columns is None and recipe.axes is None:
         recipe = say_columns(clips, recipe, [*filter(None, names)])

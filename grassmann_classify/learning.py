@@ -33,7 +33,7 @@ from grassmann_classify.words import (
     to_stderr,
     verbose_if,
 )
-from grassmann_sc import files, shared
+from grassmann_sc import files, frames, shared
 
 
 def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False):
@@ -56,6 +56,8 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
     recipe = recipe if fixed else Recipe(**parts_of_recipe(settings), fewer=True)
+    for name in {recipe.features, *(settings.features or [])}:
+        core.check_choice(name, "features", *frames.DESCRIPTORS)
     shared.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)

@@ -61,6 +61,15 @@ class Descriptors:
         return iter(frames.DESCRIPTORS)
 
 
+def _json_of(text):
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be a JSON object, got {text!r}: {error}"
+        ) from None
+
+
 FLAG = {"action": "store_true", "default": False}
 OPTIONS = {
     # input and output
@@ -100,8 +109,8 @@ OPTIONS = {
         default=DPI,
     ),
     "--strict": dict(
-        help="stop if a clip cannot be used (default: leave out damaged ones, stop "
-        "at other sizes)",
+        help="stop if a clip cannot be used (default: at other sizes or too few frames "
+        "alone)",
         **FLAG,
     ),
     "--skip": dict(help="leave out every clip that cannot be used", **FLAG),
@@ -186,21 +195,21 @@ OPTIONS = {
         default="chosen",
     ),
     "--features": dict(
-        help="descriptor of a frame, or several to choose from: %(choices)s",
+        help="descriptor of a frame, or several: %(choices)s (of silhouettes)",
         nargs="+",
         choices=Descriptors(),
         metavar="NAME",
     ),
     "--feature-options": dict(
-        help="options of the descriptor, as '{\"grid\": [2, 2]}' (default: as suits the "
-        "frames; plain: scikit-image's)",
-        type=json.loads,
+        help="options of --features, as '{\"grid\": [2, 2]}' (default: as suits the frames; "
+        "plain: scikit-image's)",
+        type=_json_of,
         default={},
         metavar="JSON",
     ),
     "--p": dict(
         help="dimension of the subspaces, or several to choose from (default: up to "
-        f"{MOST_P}; with --arma {USUAL_P})",
+        f"{MOST_P}; {USUAL_P} with --arma)",
         type=int,
         nargs="+",
     ),
@@ -254,8 +263,7 @@ OPTIONS = {
     ),
     "--f1": dict(help="add a column of F1, the mean over the classes", **FLAG),
     "--seconds": dict(
-        help="end after these, with the splits that are done then, or what is chosen "
-        "(default: none)",
+        help="end after these, with what is done then (default: none)",
         type=float,
     ),
     "--jobs": dict(
@@ -338,7 +346,7 @@ INSTEAD = {  # of OPTIONS, for a command that chooses nothing
     "cluster": {
         "--p": dict(
             help=f"dimension of the subspaces (default: all directions, weighted by spectrum "
-            f"1/{1 / CLUSTERED:g}; with --arma {USUAL_P})",
+            f"1/{1 / CLUSTERED:g}; {USUAL_P} with --arma)",
             nargs=1,
         ),
         "--features": dict(
@@ -453,7 +461,11 @@ APART = [  # options that exclude each other
     ("spectrum", "arma"),
     ("stack", "arma"),
 ]
-TOGETHER = {"group_column": "label_column", "step": "window"}  # {option: what it needs}
+TOGETHER = {  # {option: what it needs}
+    "group_column": "label_column",
+    "step": "window",
+    "feature_options": "features",
+}
 SINGLE = [  # options of one value beside others
     ("p", "arma"),
     ("features", "arma"),

@@ -49,8 +49,8 @@ CAPTIONS = {  # what to see in a picture, by the first word of its name
     "confusion": "A line a class, a column an answer: what is off the diagonal is wrong.",
     "gram": "How alike the subspaces of any two clips are, the clips of a class beside each "
     "other: a bright block on the diagonal is a class that holds together.",
-    "map": "A point a clip, near each other where subspaces are alike: classes that overlap "
-    "are hard to tell apart.",
+    "map": "A point a clip, near each other where subspaces are alike: what overlaps is "
+    "hard to tell apart.",
     "answers": "A new clip, the least sure first; labelled clips that speak for its answer, "
     "and for the runner-up.",
     "suspects": "A clip with its label and another class, the most suspect first; clips that "

@@ -493,11 +493,13 @@ def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
             expected.append((is_unlike, "; ".join(possible)))
         page = (tmp_path / "out" / "report.html").read_text()
         share = f"{100 * float(1 - Fraction(coverage or '0.9')):g} %"
-        assert f"of clips of these classes at most {share} are called" in page
+        assert f"At most {share} of clips of these classes are called" in page
         noticed = model.estimator.noticed(
             float(coverage or 0.9), left_out=model.left_out
         )
-        assert f"of clips of an unknown class {100 * noticed:.0f} % (measured" in page
+        assert (
+            f"and {100 * noticed:.0f} % of clips of an unknown class (measured" in page
+        )
         first_line, _, *lines = printed.splitlines()
         right = f"gSC: {100 * model.score:.1f} % right in cross-validation"
         assert first_line == right and len(lines) == len(rows) == 13

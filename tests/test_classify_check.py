@@ -252,7 +252,7 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
         assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
     printed = capsys.readouterr()
-    line = f"as subspaces weighted by spectrum 0.125, in clusters of {sizes}\n"
+    line = f"as subspaces weighted by spectrum 0.125: clusters of {sizes}\n"
     page = (tmp_path / "out" / "report.html").read_text()
     assert line in printed.out and line.strip() in page
     assert "29 clips, " in printed.err and "class" not in printed.err

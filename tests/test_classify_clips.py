@@ -274,7 +274,7 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path, capsys):
     line = "groups are passed over: 1 of 13 clips lie in no folder of a group"
     assert line in capsys.readouterr().err
     with pytest.raises(
-        SystemExit, match="the name has no group, 'x' matches nothing of it"
+        SystemExit, match="the name has no group, --group-by 'x' matches nothing of it"
     ):
         run(tmp_path, "--group-by", "x")
 
@@ -288,7 +288,7 @@ def test_a_group_is_the_first_group_of_the_pattern_or_the_whole_match(
 ):
     arrays(*(tmp_path / "data" / c / f"p12_{k}.npy" for c in "ab" for k in range(4)))
     message = refused(tmp_path, *FEW, "--group-by", pattern)
-    why = f"the name has no group, {pattern!r} matches nothing of it"
+    why = f"the name has no group, --group-by {pattern!r} matches nothing of it"
     why = f"got one: {group}; without groups splits are random" if group else why
     assert message.endswith(why)
 
@@ -384,7 +384,7 @@ def test_recipes_are_the_functions_of_the_library():
     assert len(half) == 2 and half[1].shape == (9, 30)
     np.testing.assert_allclose(half[1][::2], frames[5:10].reshape(5, 30))
     assert build_all([clip], Recipe(p=2, single=True)).X.dtype == np.float32
-    with pytest.raises(ValueError, match="c: a window takes 13 frames, got 12"):
+    with pytest.raises(ValueError, match="c: has 12 frames, and a window of 13 needs"):
         build_all([clip], Recipe(p=2, window=13))
 
 
@@ -425,7 +425,10 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
         ("--C 0", "--C must be positive, got 0"),
         ("--group-by (", "--group-by must be a regular expression, got '('"),
         ("--features sift", "argument --features: invalid choice: 'sift'"),
-        ("--feature-options {", "invalid loads value: '{'"),
+        (
+            "--feature-options {",
+            "--feature-options: must be a JSON object, got '{': Expecting",
+        ),
     ],
 )
 def test_options_are_checked(options, match, tmp_path, capsys):
@@ -492,6 +495,26 @@ def test_images_in_class_folders_are_cut_into_clips(tmp_path, capsys):
         "run/1: frames must have one size, got 12 x 16 and 4 x 6; --size 32 32 brings"
     )
     assert why.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ("--arma 8 --p 2", "ARMA of 8 blocks, p = 2, needs 8"),
+        ("--recipe plain --p 4 --stack 5", "p = 4 with a stack of 5 needs 8"),
+        ("--recipe plain --window 8", "a window of 8 needs 8"),
+    ],
+)
+def test_short_clips_are_lost_only_if_that_is_asked_for(tmp_path, options, why, capsys):
+    for label in "ab":
+        for k in range(6):
+            images(tmp_path / "data" / label / str(k), frames_of("run", k, 8 - k % 2))
+    words = [*options.split(), "--methods", "nearest"]
+    message = refused(tmp_path, *words)
+    assert f"\n  a: 3 of 6 clips, as a/1: has 7 frames, and {why}\n" in message
+    assert message.endswith("\n--skip goes on without them")
+    run(tmp_path, *words, "--skip", "--no-kernels", "--repeats", "1")
+    assert "these clips are lost:\n  a: 3 of 6 clips" in capsys.readouterr().err
 
 
 def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):

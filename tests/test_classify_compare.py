@@ -716,7 +716,7 @@ def test_a_lone_array_is_refused(tmp_path):
 
 def test_errors_are_one_line(tmp_path, capsys):
     words = "--out", str(tmp_path / "out")
-    few = "must hold p = 6 independent frames, got 5 frames; --skip goes on without "
+    few = "has 5 frames, and p = 6 needs 6; --skip goes on without "
     few += "what cannot be used"
     with pytest.raises(SystemExit, match=f"^grassmann-classify: .*{few}$"):
         main(["compare", write(tmp_path), "--p", "6", *words], "grassmann-classify")

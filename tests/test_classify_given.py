@@ -352,7 +352,7 @@ def test_settings_that_leave_no_recipe_to_choose_are_that_recipe(features, stack
     settings = replace(usual, features=[features])
     model = fit(sets, [k % 2 for k in range(8)], settings=settings)
     assert model.d == d and predict(model, sets[:2]).labels.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="kind must be one of raw, .* got 'nope'"):
+    with pytest.raises(ValueError, match="features must be 'raw', .* got 'nope'"):
         fit(sets, [0, 1] * 4, settings=replace(usual, features=["nope"]))
 
 

@@ -347,7 +347,7 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
     assert list(result.failed) == ["set 1", "set 2", "set 3"]
     assert "has frames of 6 x 4 and the model has 4 x 6" in result.failed["set 1"]
     assert "has frames of 5 x 6 and the model has 4 x 6" in result.failed["set 2"]
-    assert "must hold p = 3 independent frames" in result.failed["set 3"]
+    assert "has 2 frames, and p = 3 needs 3" in result.failed["set 3"]
 
 
 def test_integers_stay_integers_as_labels_of_added_sets():

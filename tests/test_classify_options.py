@@ -127,6 +127,10 @@ def test_a_command_is_asked_by_the_rules_of_settings(tmp_path, capsys):
             ["--features", "raw", "--feature-options", '{"grid": 1}'],
             "--feature-options goes with descriptors but raw",
         ),
+        (
+            ["--feature-options", '{"grid": 1}'],
+            "--feature-options goes with --features, got",
+        ),
     ):
         with pytest.raises(SystemExit):
             parse(["compare", str(tmp_path), *arguments])

@@ -216,7 +216,7 @@ for _ in range(20):
 def test_a_run_that_wrote_nothing_leaves_no_folder(work):
     command, _ = COMMANDS["check"]
     before = state(work)
-    assert "must hold p = 9 independent frames" in refused(f"{command} --p 9")
+    assert "has 5 frames, and p = 9 needs 9" in refused(f"{command} --p 9")
     assert not new_names(before, work)
 
 

@@ -279,7 +279,9 @@ def test_a_folder_of_recordings_is_one_set_of_clips(cwd, capsys):
     out, err = capsys.readouterr()
     assert "2 recordings of 960 rows: 24 stretches" in err
     assert "168 sets" in out and "random splits" in out
-    with pytest.raises(SystemExit, match="the name has no group, '.z' matches"):
+    with pytest.raises(
+        SystemExit, match="the name has no group, --group-by '.z' matches"
+    ):
         main(["compare", "days", *RECORDING, "--group-by", "^z"])
 
 
@@ -466,7 +468,7 @@ def test_clusters_of_few_channels_are_told_apart(cwd, capsys):
         rows = signal([*DIRECTIONS][k % 3], 30, rng)
         write_table(cwd / "flat" / f"{k:02}.csv", rows, "ax,ay,az")
     main(["cluster", "flat", "-k", "3", "--no-pictures"])
-    assert "in clusters of 4 + 4 + 4\n" in capsys.readouterr().out
+    assert ": clusters of 4 + 4 + 4\n" in capsys.readouterr().out
     main(["cluster", "flat", "-k", "3", "--no-pictures", "--p", "3"])
     assert "apart; a smaller --p, or --stack, may" in capsys.readouterr().out
 

@@ -600,6 +600,7 @@ def test_json_is_an_object_a_clip_and_nothing_else(learned, cwd, capsys):
     assert [o["clip"] for o in objects] == [row["clip"] for row in table]
     assert objects[-1]["clip"] == "z.csv" and objects[-1]["answer"] is None
     assert "must have one column t, got" in objects[-1]["failed"]
+    assert len({tuple(record) for record in objects}) == 1  # the same keys
     for record, row in zip(objects[:-1], table):
         assert record["failed"] is None and record["end"] - record["start"] == 2
         assert (record["answer"] or "") == row["answer"]
@@ -620,7 +621,9 @@ def test_smoothing_without_windows_is_refused(cwd):
             rows, _ = recording(k, [(label, 2)], rng)
             write(cwd / "data" / label / f"{k}.csv", rows)
     with pytest.raises(SystemExit, match="--smooth goes with a model of recordings"):
-        main(["predict", "data", "--data", "data", "--smooth", "2", *PLAIN])
+        words = ["--smooth", "2", "--save", "kept.npz"]
+        main(["predict", "data", "--data", "data", *words, *PLAIN])
+    assert not (cwd / "kept.npz").exists()
 
 
 def test_many_clips_are_counted_and_the_unsure_named(cwd, capsys):

@@ -361,6 +361,11 @@ def test_raw_pixels_and_other_descriptors():
             "silhouettes must hold a pixel > 0, all 6 frames are empty",
         ),
         (
+            lambda: gait_energy_image(np.ones((6, 4, 3))),
+            ValueError,
+            "silhouettes must be 0 outside the body, no pixel of 6 frames is",
+        ),
+        (
             lambda: gait_energy_image(FRAMES, size=(3, 3), align=False),
             ValueError,
             r"size needs "
