@@ -839,6 +839,7 @@ def _climb(Z, w, B, b, V, seed, limit):
     _put(Q, V)
     k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     old = 0
+    fewest = 4 * p
     for _ in range(100):
         image[old:k] = 0
         _add_image(Z, w, Q[old:k], image[old:k], limit)
@@ -847,6 +848,9 @@ def _climb(Z, w, B, b, V, seed, limit):
         _put(H[:, old:k], H[old:k, :k].T)
         if k == 2 * p:
             start = np.trace(H[:p, :p])
+            left = image[:p] - _multiply(np.ascontiguousarray(H[:p, :p]), Q[:p], limit)
+            if np.max(np.abs(left)) <= 100 * eps * np.max(np.abs(H[:k, :k])):
+                fewest = 8 * p  # V spans eigenvectors: what leads comes of noise alone
         values, vectors = np.linalg.eigh(H[:k, :k])
         theta = values[::-1]
         turn = np.ascontiguousarray(vectors.T[::-1])
@@ -855,7 +859,7 @@ def _climb(Z, w, B, b, V, seed, limit):
         for i in range(2 * p):
             core.axpy(-theta[i], lead[i], residuals[i], d)
         # noise has to turn to where S is large before it tells
-        unsure = residuals[_are_unsure(residuals, theta, limit) | (k <= 4 * p)]
+        unsure = residuals[_are_unsure(residuals, theta, limit) | (k <= fewest)]
         old = k
         if k > 16 * p:  # start again from the best
             _put(Q, _multiply(turn[: 6 * p], Q[:k], limit))

@@ -298,6 +298,21 @@ def test_an_atom_leaves_eigenvectors_that_do_not_lead(d, p, n, second):
     assert core.projection_kernel(atom, X[1:2]).item() == pytest.approx(p, abs=1e-8)
 
 
+@pytest.mark.parametrize(
+    "d, axes, codes, old",
+    [
+        (30, [13, 23, 7, 17, 29], [-10, 2, -100, 0.5, -2], 17),
+        (20, [11, 5, 8, 6, 19], [0.5, -10, -4, -3, 0.25], 19),
+    ],
+)
+def test_an_atom_leaves_an_axis_that_does_not_lead(d, axes, codes, old):
+    """Nothing that S makes of it shows where S is larger."""
+    axis = np.eye(d)[..., None]
+    atoms = learn.update_atoms(axis[axes], axis[[old]], np.array(codes)[:, None])
+    leading = axis[axes[np.argmax(codes)]]
+    assert error(np.abs(atoms[0]), leading) < TIGHT
+
+
 def test_the_largest_part_of_a_sum_is_largest_in_modulus():
     M = core.random_subspaces(1, 40, 12, rng=0)[0].T.copy()
     small = 1e-6
