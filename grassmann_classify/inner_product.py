@@ -273,18 +273,14 @@ def mean_of(grams, number):
     return total
 
 
-class Whitened:
+class Whitened(namedtuple("Whitened", "K label shrinkage made")):
     """A candidate of tuning.Search: K (n, n), whitened by the sets to learn from.
 
     shrinkage: that of discriminative.Whitening, None: not whitened; made {(shrinkage,
     sets to learn from, sets to be told): parts}, which candidates of one K share.
     """
 
-    def __init__(self, K, label, shrinkage, made):
-        self.K = K
-        self.label = label
-        self.shrinkage = shrinkage
-        self.made = made
+    __slots__ = ()
 
     def parts(self, train, tested):
         """K' of the sets to learn from, and of those to be told with them."""

@@ -487,18 +487,14 @@ def fitted_to(method, parameters, candidate, split):
     return estimator, queries, predicted
 
 
-class Sets:
+class Sets(namedtuple("Sets", "sets estimator made clips", defaults=[None] * 3)):
     """A candidate of tuning.Search: arrays of all sets, behind an estimator if it has one.
 
     made: {training sets: what estimators made of these}, for all points of a grid.
     clips: what they made of one clip, whatever the training sets.
     """
 
-    def __init__(self, sets, estimator=None, made=None, clips=None):
-        self.sets = sets
-        self.estimator = estimator
-        self.made = made
-        self.clips = {} if clips is None else clips
+    __slots__ = ()
 
     def parts(self, train, tested):
         """The estimator, the sets to learn from and those that are tested."""
