@@ -199,12 +199,8 @@ class Bank(Rows):
     def __init__(self, collection, recipes=None, settings=None, videos=None):
         super().__init__(collection, recipes)
         self.settings = settings or Settings()
-        p = self.settings.p
-        spectrum = self.settings.spectrum
-        # None: every p; of p and spectrum [] where the other alone is given
-        every = p is None and spectrum is None
-        self.p = None if every else p or []
-        self.spectrum = SPECTRUM if every else spectrum or []
+        self.p = self.settings.p
+        self.spectrum = self.settings.spectrum or ([] if self.p else SPECTRUM)
         self.videos = videos
         self.grams = {}
         self.absent = {}
@@ -257,8 +253,9 @@ class Bank(Rows):
         spectrum = self.spectrum
         if self.is_base(name) and not self.collection.spectra:  # bases alone
             spectrum = []
-        spectra_alone = self.p == [] and spectrum
-        dimensions = [] if spectra_alone else self.dimensions(rank_of(s))
+        # every p, but where settings name spectra alone
+        no_p = spectrum and self.settings.spectrum and not self.p
+        dimensions = [] if no_p else self.dimensions(rank_of(s))
         candidates = [Candidate(name, p) for p in dimensions]
         candidates += [Candidate(name, None, alpha) for alpha in spectrum]
         for part in in_parts(candidates, len(s)):
