@@ -111,14 +111,12 @@ class Rows:
         recipe = self.recipes[name]
         sets = self.collection.sets
         if sets and recipe and recipe.features != "raw":
-            raw = sets
-            sets = self.described.get(recipe.features)
-            if sets is None:
-                # one after another: frames.lbp silences a warning, which no thread may do
-                frame = self.collection.frame
-                sets = [described_set(rows, frame, recipe) for rows in raw]
-                if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
-                    self.described[recipe.features] = sets
+            # one after another: frames.lbp silences a warning, which no thread may do
+            sets = self.described.get(recipe.features) or [
+                described_set(rows, self.collection.frame, recipe) for rows in sets
+            ]
+            if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
+                self.described[recipe.features] = sets
         return shortened(sets) if short and sets else sets
 
     @on_one_thread
