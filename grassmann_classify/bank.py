@@ -76,8 +76,8 @@ def weights_of(s, candidate):
 
 def few_frames(rows):
     """At most FEW rows, at even steps, in float64."""
-    few = rows[frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))]
-    return few.astype(np.float64, copy=False)
+    chosen = frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))
+    return rows[chosen].astype(np.float64, copy=False)
 
 
 class Rows:
@@ -133,13 +133,12 @@ class Rows:
         sets = self._described(name, short)
 
         def job(block):
-            rows = resampled(sets[block.start], recipe.steps)
+            i = block.start
             try:
-                rows = kept_rows(rows, recipe)
+                rows = kept_rows(resampled(sets[i], recipe.steps), recipe)
                 return subspaces.singular_directions(rows, recipe.p)
             except ValueError as error:
-                owner = self.collection.names[block.start]
-                raise ValueError(f"{owner}: {error}") from None
+                raise ValueError(f"{self.collection.names[i]}: {error}") from None
 
         made = padded(core.run_blocks(job, len(sets), 1))
         if not short:
