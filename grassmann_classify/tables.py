@@ -130,8 +130,7 @@ def accuracies(results, columns, comparison):
     columns: of COLUMNS. What else there is to say of rows stands in notes_of.
     """
     rows = []
-    names = [COLUMNS[column] for column in columns]
-    spread = any(len(successes(splits)) > 1 for splits in results.values())
+    names = [cell for column in columns for cell in (COLUMNS[column], "±")]
     for name, splits in results.items():
         done = successes(splits)
         cells = []
@@ -139,9 +138,10 @@ def accuracies(results, columns, comparison):
             shares = [split[column] for split in done]
             if column != "accuracy" and column in comparison.pooled.get(name, ()):
                 shares = [comparison.pooled[name][column]]
-            cells.append(f"{np.mean(shares):.1f}" if done else "")
-            if spread:
-                cells.append(f"{np.std(shares, ddof=1):.1f}" if len(shares) > 1 else "")
+            cells += [
+                f"{np.mean(shares):.1f}" if done else "",
+                f"{np.std(shares, ddof=1):.1f}" if len(shares) > 1 else "",
+            ]
         behind = comparison.behind.get(name)
         seconds = np.mean([split["seconds"] for split in done or splits])
         cells += [
@@ -150,10 +150,11 @@ def accuracies(results, columns, comparison):
             f"{seconds:.{2 if seconds < 10 else 0}f}",
         ]
         rows.append([name, *cells] if done else [name, "failed", *cells[1:-1], ""])
-    notes = ["as good: within chance of the best row"] * bool(comparison.as_good)
-    if spread:
-        notes.insert(0, "±: standard deviation over splits")
-        names = [cell for name in names for cell in (name, "±")]
+    spread = any(len(successes(splits)) > 1 for splits in results.values())
+    notes = [
+        *["±: standard deviation over splits"] * spread,
+        *["as good: within chance of the best row"] * bool(comparison.as_good),
+    ]
     return Table(
         ["row", *names, "behind, points", "as good", "seconds"],
         rows,
