@@ -432,10 +432,8 @@ def _candidates(method, split):
             (("shrinkage", shrinkage),): Whitened(K, split.label, shrinkage, made)
             for shrinkage in split.shrinkage
         }, inner
-    if method.among == "each":
-        some = ranking.summed(method.reads == "gram")
-    else:
-        some = [ranking.usual()]
+    is_usual = method.among == "usual"
+    some = [ranking.usual()] if is_usual else ranking.summed(method.reads == "gram")
     some = [candidate for candidate in some if candidate in bank.grams][:EACH]
     grams = dict(bank.grams_of(some))
     return {tuple(c.point.items()): tuning.Gram(grams[c]) for c in some}, None
@@ -443,9 +441,10 @@ def _candidates(method, split):
 
 def uncentred(bank):
     """Names of the recipes of a Bank that leave a set its mean; all if none does."""
-    recipes = bank.recipes
     names = [
-        name for name in bank.names if not (recipes[name] and recipes[name].center)
+        name
+        for name in bank.names
+        if not getattr(bank.recipes[name], "center", False)  # None: as they were read
     ]
     return names or bank.names
 
@@ -520,15 +519,14 @@ def fit_and_predict(estimator, sets, queries, y):
 
 
 def _grid(method, split):
-    """{(*other parameters, first parameter): Sets} of the points of a method's grid.
+    """{(recipe, *other parameters, first parameter): Sets} of the points of a method's grid.
 
     By the recipe of the best linear candidate, and its p where the grid has none; videos
     are as they were read.
     """
     bank = split.bank
     best = split.ranking.best(lambda c: c.p is not None or method.reads == "sets")
-    has_recipe = best.recipe is not None and method.reads != "videos"
-    recipe = [("recipe", best.recipe)] * has_recipe
+    recipe = "recipe", None if method.reads == "videos" else best.recipe
     grid = method.grid
     # what is read, and what estimators made of it, by p
     read = {None: (bank.videos, {})}
@@ -548,5 +546,5 @@ def _grid(method, split):
         candidate = Sets(sets, clone(method.estimator).set_params(**point), made, clips)
         if p is not None and sets.shape[2] < p:
             candidate = tuning.Absent(f"a set has rank {sets.shape[2]}")
-        candidates[(*recipe, *others, first)] = candidate
+        candidates[(recipe, *others, first)] = candidate
     return candidates
