@@ -21,7 +21,7 @@ from grassmann_classify.recipes import (
     shortened,
 )
 from grassmann_classify.settings import MOST_P, SPECTRUM, Settings
-from grassmann_classify.words import all_in_words, to_stderr
+from grassmann_classify.words import all_in_words, grouped, to_stderr
 from grassmann_sc import frames, kernels, subspaces, tuning
 
 MOST_P_IN_KERNEL = 6
@@ -211,15 +211,15 @@ class Bank(Rows):
         """
         n = len(self.collection.X)
         order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
-        for name, some in itertools.groupby(order, lambda candidate: candidate.recipe):
-            some = [*some]
+        for name, some in grouped((c.recipe, c) for c in order).items():
             if len(self.grams[some[0]]) == n:
                 yield from ((candidate, self.grams[candidate]) for candidate in some)
                 continue
             linear = [candidate for candidate in some if candidate.kernel is None]
             for part in [linear] * bool(linear) if total else in_parts(linear, n):
-                grams = _weighted_grams(*self.directions(name), part, total)
-                yield from zip(part, grams)
+                yield from zip(
+                    part, _weighted_grams(*self.directions(name), part, total)
+                )
             for candidate in some:
                 if candidate.kernel is not None:
                     yield candidate, gram_of(candidate, self.points(candidate))
@@ -265,8 +265,7 @@ class Bank(Rows):
         sets = [few_frames(rows) for rows in self.sets(name, short=not own)]
         grid = [self.settings.kernel]
         if not own:
-            gammas = kernels.gamma_grid(sets, N_GAMMAS)
-            grid = [kernels.rbf(float(gamma)) for gamma in gammas]
+            grid = [*map(kernels.rbf, kernels.gamma_grid(sets, N_GAMMAS).tolist())]
         most = max(self.p) if self.p else MOST_P_IN_KERNEL
         for part in in_parts(grid, len(sets), most):
             bases = {}
