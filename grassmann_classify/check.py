@@ -13,7 +13,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.copies import copies_of, joined_copies
-from grassmann_classify.evaluation import evaluate, say_if_over
+from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import labelled_clips, read
 from grassmann_classify.page import PICTURED, Report, called, draw_clips
 from grassmann_classify.splits import say_kept_together, without_peers
@@ -173,7 +173,6 @@ def suspects_among(bank, settings, end, copies=()):
     alone = replace(settings, methods=["gSC"], kernels=False)
     # a set that is whitened by its own label would look right
     (row,) = evaluate(bank, index, group, split, alone, end, shrinkage=[None])
-    say_if_over(settings, end)
     if row.failed:
         raise ValueError(f"{row.method.name} failed: {row.failed}")
     K = row.estimator.gram_

@@ -102,7 +102,7 @@ def evaluate(
 
     Rows that code come first, since a model is one of these. end: the
     time.perf_counter() after which no row begins, but for the first, and no search goes
-    on. shrinkage: as of Split.
+    on, which it says. shrinkage: as of Split.
     """
     split = split_of(bank, label, group, *split, settings, end, shrinkage)
     methods = sorted(
@@ -114,6 +114,7 @@ def evaluate(
         if i and time.perf_counter() > end:
             break
         yield attempt(method, split)
+    say_if_over(settings, end)
 
 
 def rows_of(bank, smallest, settings, methods_of=every_method):

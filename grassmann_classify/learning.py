@@ -9,7 +9,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, pictures_of, some_sets
-from grassmann_classify.evaluation import evaluate, say_if_over
+from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
 from grassmann_classify.model import (
     Model,
@@ -97,7 +97,6 @@ def learn(bank, recipe, settings, clips, end):
         if row.failed is None:
             rows[row.method.name] = row
         failed = row.failed or failed
-    say_if_over(settings, end)
     unit = np.unique(np.arange(n) if kept is None else kept, return_inverse=True)[1]
     row = _row_that_answers(rows, failed, settings.methods is not None, unit)
     name = row.chosen.get("recipe")
