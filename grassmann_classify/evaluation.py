@@ -345,7 +345,6 @@ def first_look(bank, pairs, settings, end=math.inf):
     if not look.grams:
         raise why
     classes, index = np.unique(label[some], return_inverse=True)
-    K = mean_of(look.grams.values(), len(look.grams))
     split = Split(
         look,
         index,
@@ -357,7 +356,7 @@ def first_look(bank, pairs, settings, end=math.inf):
         ranking=None,
         end=end,
         shrinkage=None,
-        shared={True: (None, K, {})},
+        shared={True: (None, mean_of(look.grams.values(), len(look.grams)), {})},
     )
     progress = Progress({}, [(train, test)])
     for method in rows_of(look, len(train), settings):
