@@ -226,7 +226,9 @@ def _source_of(rows):
 
 def build_new(model, clips, strict=False):
     """The Collection of clips without labels, by the recipe of a model."""
-    return build_all(clips, model.recipe, strict, shape=model.shape)
+    # d and the least p of their subspaces, and the size of their frames
+    shape = model.d, model.reader.p or 1, model.frame
+    return build_all(clips, model.recipe, strict, shape=shape)
 
 
 def build_more(model, clips, strict=False):

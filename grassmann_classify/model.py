@@ -200,11 +200,6 @@ class Model:
             queries = self.whitening.transform(queries, np.ones(len(queries)))
         return queries
 
-    @property
-    def shape(self):
-        """d and the least p of the subspaces of new sets, and the size of their frames."""
-        return self.d, self.reader.p or 1, self.frame
-
     def described(self):
         """What answers, how it was chosen, and on which sets, in words."""
         sets = "the labelled sets"
