@@ -363,11 +363,9 @@ def _names_apart(model, names, whose, new, grown):
     But clips that have grown keep theirs: their sets stay together.
     """
     taken = {*model.clips, *whose}
-    apart = {}
-    for clip in dict.fromkeys(whose[i] for i in new):
+    apart = {clip: clip for clip in whose}
+    for clip in {*model.clips} & {*whose} - grown:
         others = (f"{clip} ({k})" for k in count(2))
-        free = (name for name in others if name not in taken)
-        is_other = clip in model.clips and clip not in grown
-        apart[clip] = next(free) if is_other else clip
+        apart[clip] = next(name for name in others if name not in taken)
     names = [apart[whose[i]] + names[i][len(whose[i]) :] for i in new]
     return names, [apart[whose[i]] for i in new]
