@@ -63,9 +63,8 @@ def _joined(spans, votes, unlike, smooth):
     # where medians are equal, the segment's own votes decide
     place = np.where(decides[:, :-1] >= first, voted[:, :-1], -1).argmax(axis=1)
     place[decides[:, -1] > 0.5] = n_classes
-    starts = np.ones(len(place), bool)
-    starts[1:] = (place[1:] != place[:-1]) | (begin[1:] > end[:-1])
-    starts = np.flatnonzero(starts)
+    changes = (place[1:] != place[:-1]) | (begin[1:] > end[:-1])
+    starts = np.flatnonzero(np.append(True, changes))
     each = np.arange(len(place))
     voting = n_unlike < n_windows  # of the others no probability is known
     votes_for, probability, windows, alike = (
