@@ -59,7 +59,18 @@ def check(recipe, settings, paths, out):
     shared = shared_with_nearest(collection)
     odd = [i for i in np.argsort(shared).tolist() if shared[i] < ODD]
     suspects = suspects_among(bank, settings, end, copies)
-    rows = _rows_of(suspects, collection, odd)
+    # nothing explains the odd
+    rows = {
+        i: [
+            names[i],
+            label[i],
+            "" if i in odd else suspects.suspected[i],
+            suspects.suspicion[i],
+            "nothing" if i in odd else suspects.because[i],
+        ]
+        for i in suspects.order.tolist()
+        if suspects.suspicion[i] > -np.inf  # else no other could speak for the label
+    }
     cells = ([*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values())
     write_rows(out, "suspects.csv", OF_SUSPECT, cells)
     wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
@@ -119,24 +130,6 @@ def check(recipe, settings, paths, out):
     # once all is saved
     tell(conclusion, *(table.text(PRINTED) for table in tables.values()))
     say_failed(collection.unusable)
-
-
-def _rows_of(suspects, collection, odd):
-    """{set: its values of OF_SUSPECT}, the most suspect first; nothing explains the odd.
-
-    Without those for whose label no other could speak.
-    """
-    return {
-        i: [
-            collection.names[i],
-            collection.label[i],
-            "" if i in odd else suspects.suspected[i],
-            suspects.suspicion[i],
-            "nothing" if i in odd else suspects.because[i],
-        ]
-        for i in suspects.order.tolist()
-        if suspects.suspicion[i] > -np.inf
-    }
 
 
 def shared_with_nearest(collection):
