@@ -206,11 +206,19 @@ def answer(settings, paths, out, model, new):
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
     report.section("Answers")
+    when = [] if answers.spans is None else ["start", "end"]
+    unit = model.recipe.unit
     rows = [
-        [*row[:-1], "; ".join(record["because"])]
-        for row, record in zip(table.rows, records)
+        [
+            name,
+            *(_clock_time(record[w]) for w in when),
+            *cells,
+            "; ".join(record["because"]),
+        ]
+        for (name, *cells, _), record in zip(table.rows, records)
     ]
-    report.table(Table([*table.columns[:-1], "because"], rows))
+    columns = [f"{w} ({unit})" for w in when] + table.columns[1:-1]
+    report.table(Table(["clip", *columns, "because"], rows))
     report.table(unusable(answers.failed))
     if paths.pictures:
         unlike = [row[1] == UNLIKE for row in table.rows]
@@ -255,6 +263,11 @@ def table_of(model, answers, records):
             row[1:] = [UNLIKE, "", ""]
         rows.append([*row, model.names[own[0][0]] if own else ""])
     return Table(["clip", "answer", answers.measure, "also possible", "nearest"], rows)
+
+
+def _clock_time(time):
+    """A time to the thousandth, of a clock that may count from 1970."""
+    return f"{round(time, 3):.15g}"
 
 
 def timeline_of(report, model, new, answers, settings):
@@ -311,8 +324,8 @@ def timeline_of(report, model, new, answers, settings):
         [
             s.recording,
             s.answer,
-            f"{round(s.start, 3):.15g}",  # a clock may count from 1970
-            f"{round(s.end, 3):.15g}",
+            _clock_time(s.start),
+            _clock_time(s.end),
             "" if np.isnan(s.probability) else f"{100 * s.probability:.0f} %",
             f"{100 * s.agree:.0f} %",
         ]

@@ -569,6 +569,8 @@ def test_a_model_knows_its_clock_and_answers_by_stretches(learned, cwd, capsys):
     ]
     page = (cwd / "out" / "report.html").read_text()
     assert "hatched where" in page and "<td>unlike all classes</td>" in page
+    assert "<th>start (seconds)</th><th>end (seconds)</th><th>answer</th>" in page
+    assert "@0#1</td><td>1</td><td>3</td>" in page
     assert (cwd / "out" / "pictures" / "timeline.png").exists()
 
 
