@@ -1003,11 +1003,10 @@ class SparseCoding(
         N = len(K_dd)
         K = c_array(K_dd, np.float64)
         norm2 = np.full(n, norm2, np.float64)
-        inverse = (  # for least squares, where lam is 0
-            None
-            if self.positive or self.lam.all()
-            else np.linalg.pinv(K, N * np.finfo(K_dd.dtype).eps, hermitian=True)
-        )
+        inverse = None
+        least = 0.0  # curvature of K that is met
+        if not (self.positive or self.lam.all()):  # least squares, where lam is 0
+            inverse, least = _pseudo_inverse(K, N * np.finfo(K_dd.dtype).eps)
         codes = (
             None if self.sparse_output else np.empty((self.lam.size, n, N), K_dd.dtype)
         )
@@ -1033,7 +1032,7 @@ class SparseCoding(
         blocks = code_blocks(solve, K_xd, K, block)
         if not self.quiet:
             _warn_unless_optimal(
-                gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=0)
+                gap.T, self.tol * norm2, self.max_iter, curvature.min(initial=least)
             )
         if self.sparse_output:
             blocks.append([_nonzeros(np.empty((0, N), K_dd.dtype), 0)] * self.lam.size)
@@ -1172,6 +1171,17 @@ def _warn_unless_optimal(gap, tol, max_iter, curvature):
             f"{max_iter}): largest gap {gap[worst]:.2g}, tolerance "
             f"{tol[worst[-1]]:.2g}"
         )
+
+
+def _pseudo_inverse(K, rounding):
+    """The pseudo-inverse of symmetric K (N, N), and its least curvature, as of _Work.
+
+    Eigenvalues count as 0 up to this share of the largest.
+    """
+    values, vectors = np.linalg.eigh(K)
+    kept = abs(values) > rounding * abs(values).max()
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return inverse, values[0] / max(K.diagonal().max(), SMALLEST)
 
 
 def _least_squares(K, k, inverse):

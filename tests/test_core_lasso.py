@@ -603,6 +603,8 @@ def test_an_indefinite_gram_matrix_is_not_coded_in_silence(positive):
         K_xd[at] = 0.9
         with pytest.warns(UserWarning, match=r"there is a v with v\^T K_dd v = -"):
             gs.sparse_codes(K_dd, K_xd, 1e-3, norm2=1)
+    with pytest.warns(UserWarning, match=r"there is a v with v\^T K_dd v = -0\.8 v"):
+        gs.sparse_codes(K_dd, K_xd, 0, norm2=1)
 
 
 def test_no_sparse_code_that_is_not_finite_leaves_the_core(monkeypatch):
