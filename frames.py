@@ -1236,9 +1236,8 @@ def gait_energy_image(
 
     Source: Han and Bhanu 2006.
 
-    ValueError for frames of other axes, frames without body or of body alone, or a size
-    without align;
-    ImportError without scikit-image where it scales.
+    ValueError for frames of other axes, a size without align, and with align frames
+    without body or of body alone; ImportError without scikit-image where it scales.
 
     >>> from grassmann_sc import frames
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels
@@ -1249,16 +1248,17 @@ def gait_energy_image(
         if size is not None:
             raise ValueError(f"size needs align=True, got {size}")
         return silhouettes.mean(axis=0).reshape(1, -1)
+    if silhouettes.all():
+        raise ValueError(
+            "silhouettes must be 0 outside the body, no pixel of "
+            f"{len(silhouettes)} frames is"
+        )
     height, width = silhouettes.shape[1:] if size is None else _check_size(size)
     bodies = [body for body in silhouettes if body.any()]
     if not bodies:
         raise ValueError(
             f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
             "empty"
-        )
-    if all(body.all() for body in bodies):
-        raise ValueError(
-            f"silhouettes must be 0 outside the body, no pixel of {len(bodies)} frames is"
         )
     return np.mean([_aligned(body, height, width) for body in bodies], axis=0).reshape(
         1, -1

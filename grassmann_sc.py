@@ -1003,9 +1003,9 @@ class SparseCoding(
         N = len(K_dd)
         K = c_array(K_dd, np.float64)
         norm2 = np.full(n, norm2, np.float64)
-        inverse = None
-        least = 0.0  # curvature of K that is met
-        if not (self.positive or self.lam.all()):  # least squares, where lam is 0
+        inverse = None  # for least squares, where lam is 0
+        least = 0.0  # curvature of K, as far as it is known
+        if not (self.positive or self.lam.all()):
             inverse, least = _pseudo_inverse(K, N * np.finfo(K_dd.dtype).eps)
         codes = (
             None if self.sparse_output else np.empty((self.lam.size, n, N), K_dd.dtype)

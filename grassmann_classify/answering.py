@@ -59,13 +59,12 @@ def predict(recipe, settings, paths, out):
     if paths.model:
         model = load(paths.model, name="--model")
         recipe = model.recipe
-    if settings.smooth and recipe.window is None:
-        raise ValueError("--smooth goes with a model of recordings, cut by --window")
-    if paths.model:
-        new = paths.new and new_clips(paths.new, recipe, settings)[0]
     else:
         clips, _, recipe = labelled_clips(recipe, settings, paths)
-        new = paths.new and new_clips(paths.new, recipe, settings)[0]
+    if settings.smooth and recipe.window is None:
+        raise ValueError("--smooth goes with a model of recordings, cut by --window")
+    new = paths.new and new_clips(paths.new, recipe, settings)[0]
+    if not paths.model:
         inputs = read(recipe, settings, paths, clips)
         choose_kernels(settings, inputs)
         collection = inputs.collection

@@ -64,14 +64,15 @@ def some_sets(collection, chosen):
 def threaded(job, items, what=None):
     """[job(item), ...] by threads, and how far it is on stderr if what is named."""
     wanted = what is not None and not SILENT.get()
+    pool = ThreadPoolExecutor(core.thread_count())
     done = []
-    with (
-        ThreadPoolExecutor(core.thread_count()) as pool,
-        shared.progress_line(wanted, len(items), what) as move,
-    ):
-        for result in pool.map(job, items):  # an error calls off those that wait
-            done.append(result)
-            move(1)
+    try:
+        with shared.progress_line(wanted, len(items), what) as move:
+            for result in pool.map(job, items):
+                done.append(result)
+                move(1)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return done
 
 
