@@ -215,28 +215,40 @@ def weights_of(s, alpha):
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
 
 
-def weighted_grams(U, weights, total=False):
+def weighted_grams(U, weights, V=None, weights2=None, total=False):
     """Gram matrices (m, n, n) of sum_k weights[., i, k] u_k u_k^T, from one product.
 
-    U (n, d, r): checked orthonormal columns u_k, or zero ones; weights (m, n, r).
-    total: the sum of the matrices alone, (1, n, n).
+    U (n, d, r): checked orthonormal columns u_k, or zero ones; weights (m, n, r). With V
+    (N, d, q) of U's type and weights2 (m, N, q): (m, n, N). total: the sum of the
+    matrices alone, (1, n, n).
     """
+    U, weights = _weighted_columns(U, weights)
+    V, weights2 = (None, weights) if V is None else _weighted_columns(V, weights2)
+
+    def add(product, rows, columns, top, left, K):
+        _sum_weighted_squares(product, rows, columns, weights, weights2, top, left, K)
+
+    return core.bases_gram(U, V, add, (1 if total else len(weights),))
+
+
+def _weighted_columns(U, weights):
+    """The columns of U up to the last with a weight, weights (m, all that are in use)."""
     most = 1 + np.flatnonzero(weights.any(axis=(0, 1))).max(initial=0)
     U = U[:, :, :most]
     weights = weights[:, :, :most]
     used, _ = core.columns_in_use(U)
     weights = weights[:, slice(None) if used is None else used].astype(U.dtype)
-    weights = weights.reshape(len(weights), -1)
-
-    def add(product, rows, columns, top, left, K):
-        _sum_weighted_squares(product, rows, columns, weights, top, left, K)
-
-    return core.bases_gram(U, add=add, leading=(1 if total else len(weights),))
+    return U, weights.reshape(len(weights), -1)
 
 
 @core.jit
-def _sum_weighted_squares(product, rows, columns, weights, top, left, K):
-    """As the core's sum_squares, with weights (m, all rows) in K (m, n, N), or (1, n, N)."""
+def _sum_weighted_squares(
+    product, rows, columns, weights, column_weights, top, left, K
+):
+    """As the core's sum_squares, in K (m, n, N), or (1, n, N).
+
+    weights (m, all rows), column_weights (m, all columns).
+    """
     sums = np.empty(product.shape[1], product.dtype)
     for i in range(len(rows) - 1):
         for m in range(len(weights)):
@@ -249,7 +261,7 @@ def _sum_weighted_squares(product, rows, columns, weights, top, left, K):
             for j in range(len(columns) - 1):
                 total = 0.0
                 for c in range(columns[j], columns[j + 1]):
-                    total += weights[m, c] * sums[c - columns[0]]
+                    total += column_weights[m, c] * sums[c - columns[0]]
                 if k < m:
                     total += K[k, top + i, left + j]
                 K[k, top + i, left + j] = total

@@ -31,6 +31,7 @@ CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are al
 MANY = 2000  # sets, above which those that rank have matrices; clips: single precision
 MOST_BYTES = 2**28  # of all matrices that are kept
 MOST_DESCRIBED = 2**29  # bytes of the descriptors of one kind that are kept
+MOST_KEPT = 2**27  # bytes of all else that is made of the sets and kept
 
 # Small decompositions end before the other threads of BLAS are awake, and would wait
 # for them beside busy processes.
@@ -91,7 +92,7 @@ class Rows:
         self.collection = collection
         self.recipes = {None: None} if recipes is None else {**recipes}
         self.described = {}
-        self.kept = {}  # {recipe: its directions}
+        self.kept = {}  # {recipe, maybe with what: its directions, or few rows, or bases}
 
     def is_base(self, name):
         """Is it the recipe by which the Collection was read?"""
@@ -119,16 +120,30 @@ class Rows:
                 self.described[recipe.features] = sets
         return shortened(sets) if short and sets else sets
 
-    @on_one_thread
-    def directions(self, name, short=False):
-        """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are there.
+    def _keep(self, key, make):
+        """The arrays that make() gives, or gave before, if they are kept still.
 
-        The last that were not short are kept.
+        All that is kept fits into MOST_KEPT, or is the last alone.
         """
+        made = self.kept.get(key)
+        if made is None:
+            made = make()
+            size = sum(A.nbytes for kept in (*self.kept.values(), made) for A in kept)
+            if size > MOST_KEPT:
+                self.kept.clear()
+            self.kept[key] = made
+        return made
+
+    def directions(self, name, short=False):
+        """(U (n, d, r), s (n, r)) of all sets; s is 1 where only bases are there."""
         if self.is_base(name):
             return self.collection.spectra or bases_alone(self.collection.X)
-        if not short and name in self.kept:
-            return self.kept[name]
+        if short:
+            return self._directions(name, short)
+        return self._keep(name, lambda: self._directions(name, short))
+
+    @on_one_thread
+    def _directions(self, name, short):
         recipe = self.recipes[name]
         sets = self._described(name, short)
 
@@ -140,10 +155,7 @@ class Rows:
             except ValueError as error:
                 raise ValueError(f"{self.collection.names[i]}: {error}") from None
 
-        made = padded(core.run_blocks(job, len(sets), 1))
-        if not short:
-            self.kept = {name: made}
-        return made
+        return padded(core.run_blocks(job, len(sets), 1))
 
     def by(self, name):
         """The Collection by a recipe, with its rows."""
@@ -157,19 +169,20 @@ class Rows:
             spectra=(U, s),
         )
 
-    def points(self, candidate):
-        """What a candidate compares: weighted bases (n, d, r); with a kernel, (rows of
-        the sets, coefficients of their bases). A set of fewer than p directions has its
-        own.
+    def in_kernel(self, name, kernel):
+        """(Few rows of the sets, bases (n_i, FEW) in the kernel's space, their ranks (n,)).
+
+        A set of a lower rank has columns of zeros.
         """
-        if candidate.kernel is None:
-            U, s = (A[..., : candidate.p] for A in self.directions(candidate.recipe))
-            return U * np.sqrt(weights_of(s, candidate))[:, None].astype(U.dtype)
-        p = candidate.p
-        rows = [few_frames(rows) for rows in self.sets(candidate.recipe)]
-        bases = kernels.kernel_bases(rows, candidate.kernel, p, rank="fewer")
-        bases = [A / A.shape[1] ** 0.25 for A in bases]
-        return rows, [np.pad(A, ((0, 0), (0, p - A.shape[1]))) for A in bases]
+        rows = self._keep((name, FEW), lambda: [*map(few_frames, self.sets(name))])
+
+        def make():
+            bases = kernels.kernel_bases(rows, kernel, FEW, rank="fewer")
+            ranks = np.array([A.shape[1] for A in bases])
+            return [np.pad(A, ((0, 0), (0, FEW - A.shape[1]))) for A in bases] + [ranks]
+
+        *bases, ranks = self._keep((name, kernel), make)
+        return rows, bases, ranks
 
 
 def bases_alone(X):
@@ -177,11 +190,35 @@ def bases_alone(X):
     return X, np.ones((len(X), X.shape[2]))
 
 
-def gram_of(candidate, *parts):
-    """K (n, n) of a candidate's points, or (n_new, n) of new points and others."""
-    if candidate.kernel is None:
-        return core.projection_kernel(*parts)
-    return kernels.kernel_gram(*itertools.chain(*parts), kernel=candidate.kernel)
+def products(candidates, *parts, total=False):
+    """Yield (candidate, K (n, n)) of the sets of Rows, or K (n_new, n) of new and others.
+
+    A set of fewer than p directions has its own. Those of one recipe come one after
+    another: its directions are made once. total: of several there may be the sum alone.
+    """
+    size = len(parts[0].collection.X) * len(parts[-1].collection.X)
+    order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
+    for (name, kernel), some in grouped(
+        ((c.recipe, c.kernel), c) for c in order
+    ).items():
+        if kernel is None:
+            spectra = [A.directions(name) for A in parts]
+            for part in [some] if total else in_parts(some, size):
+                yield from zip(part, _weighted_grams(part, *spectra, total=total))
+            continue
+        rows, bases, ranks = zip(*(A.in_kernel(name, kernel) for A in parts))
+        for part in in_parts(some, size * max(candidate.p for candidate in some)):
+            most = max(candidate.p for candidate in part)
+            pairs = zip(rows, ([A[:, :most] for A in own] for own in bases))
+            several = len(part) > 1  # each alone takes less memory
+            grams = kernels.kernel_gram(
+                *itertools.chain(*pairs), kernel=kernel, each_p=several
+            )
+            for candidate in part:
+                p = candidate.p
+                K = grams[p - 1] if several else grams
+                first, last = (np.minimum(p, own) for own in (ranks[0], ranks[-1]))
+                yield candidate, K / np.sqrt(np.outer(first, last))
 
 
 class Bank(Rows):
@@ -211,18 +248,11 @@ class Bank(Rows):
         """
         n = len(self.collection.X)
         order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
-        for name, some in grouped((c.recipe, c) for c in order).items():
+        for some in grouped((c.recipe, c) for c in order).values():
             if len(self.grams[some[0]]) == n:
                 yield from ((candidate, self.grams[candidate]) for candidate in some)
                 continue
-            linear = [candidate for candidate in some if candidate.kernel is None]
-            for part in [linear] * bool(linear) if total else in_parts(linear, n):
-                yield from zip(
-                    part, _weighted_grams(*self.directions(name), part, total)
-                )
-            for candidate in some:
-                if candidate.kernel is not None:
-                    yield candidate, gram_of(candidate, self.points(candidate))
+            yield from products(some, self, total=total)
             self.kept.clear()  # the directions of so many sets
 
     @property
@@ -255,8 +285,8 @@ class Bank(Rows):
         dimensions = [] if no_p else self.dimensions(rank_of(s))
         candidates = [Candidate(name, p) for p in dimensions]
         candidates += [Candidate(name, None, alpha) for alpha in spectrum]
-        for part in in_parts(candidates, len(s)):
-            grams = _weighted_grams(U, s, part)
+        for part in in_parts(candidates, len(s) ** 2):
+            grams = _weighted_grams(part, (U, s))
             yield dict(zip(part, grams.astype(np.float32, copy=False)))
 
     def gaussian(self, name):
@@ -267,7 +297,7 @@ class Bank(Rows):
         if not own:
             grid = [*map(kernels.rbf, kernels.gamma_grid(sets, N_GAMMAS).tolist())]
         most = max(self.p) if self.p else MOST_P_IN_KERNEL
-        for part in in_parts(grid, len(sets), most):
+        for part in in_parts(grid, most * len(sets) ** 2):
             bases = {}
             for kernel in part:
                 try:
@@ -296,13 +326,17 @@ class Bank(Rows):
         return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
 
 
-def _weighted_grams(U, s, candidates, total=False):
-    """K (m, n, n) of linear candidates of one recipe, or their sum, from its directions."""
-    weights = np.array([weights_of(s, candidate) for candidate in candidates])
-    return subspaces.weighted_grams(U, weights, total)
+def _weighted_grams(candidates, *spectra, total=False):
+    """K (m, n, n) of linear candidates of one recipe, or their sum, from its directions.
+
+    Or (m, n_new, n), from those of new sets and others.
+    """
+    weights = (np.array([weights_of(s, c) for c in candidates]) for _, s in spectra)
+    pairs = zip((U for U, _ in spectra), weights)
+    return subspaces.weighted_grams(*itertools.chain(*pairs), total=total)
 
 
-def in_parts(candidates, n, each=1):
-    """The candidates in parts whose matrices, each (each, n, n), fit into MOST_BYTES."""
-    size = max(1, MOST_BYTES // (8 * each * n**2))
-    return [candidates[k : k + size] for k in range(0, len(candidates), size)]
+def in_parts(candidates, size):
+    """The candidates in parts whose matrices, each of this size, fit into MOST_BYTES."""
+    some = max(1, MOST_BYTES // (8 * size))
+    return [candidates[k : k + some] for k in range(0, len(candidates), some)]

@@ -17,8 +17,8 @@ from grassmann_classify.bank import (
     Bank,
     Rows,
     bases_alone,
-    gram_of,
     on_one_thread,
+    products,
 )
 from grassmann_classify.clips import some_sets
 from grassmann_classify.words import plural, to_stderr
@@ -236,9 +236,8 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
         parts: the Rows of sets, or of new sets and of others: (n_new, n).
         """
         total = 0
-        # those of one recipe one after another: its directions are made once
-        for candidate in sorted(self.candidates, key=lambda c: str(c.recipe)):
-            total = total + gram_of(candidate, *(A.points(candidate) for A in parts))
+        for _, K in products(self.candidates, *parts, total=True):
+            total = total + K
         return total / len(self.candidates)
 
     @classmethod

@@ -8,12 +8,13 @@ from grassmann_classify.bank import (
     FEW,
     Bank,
     Candidate,
+    Rows,
     few_frames,
-    gram_of,
+    products,
     weights_of,
 )
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip
+from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.evaluation import evaluate, first_look
 from grassmann_classify.first_tries import FEATURES
 from grassmann_classify.inner_product import (
@@ -27,7 +28,7 @@ from grassmann_classify.inner_product import (
 from grassmann_classify.recipes import base_of, recipes_of
 from grassmann_classify.rows import LEARNED, ROWS, attempt, methods
 from grassmann_classify.settings import Recipe, Settings
-from grassmann_sc import discriminative, tuning
+from grassmann_sc import discriminative, kernels, tuning
 
 PLAIN = Recipe(24, fewer=True)
 RNG = np.random.default_rng(0)
@@ -72,9 +73,50 @@ def test_matrices_have_unit_norm_and_are_those_of_the_points():
     for candidate, K in [*made.items()][::5]:
         assert K.dtype == np.float32
         np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
-        points = bank.points(candidate)
-        np.testing.assert_allclose(gram_of(candidate, points), K, atol=2e-6)
+        ((_, same),) = products([candidate], bank)
+        np.testing.assert_allclose(same, K, atol=2e-6)
         assert candidate.words.count(",") >= 1
+
+
+@pytest.mark.parametrize("most", [2**27, 0])
+def test_products_of_new_sets_and_others(most, monkeypatch):
+    """Of every candidate, as one after another; what is kept changes none, nor parts."""
+    bank = bank_of()
+    made = candidates_of(bank)
+    new = np.arange(0, 36, 5)
+    once = Rows(some_sets(bank.collection, new), bank.recipes)
+    monkeypatch.setattr("grassmann_classify.bank.MOST_KEPT", most)
+    monkeypatch.setattr("grassmann_classify.bank.MOST_BYTES", 4 * most)
+    for _ in range(2):
+        grams = dict(products(made, once, bank))
+        assert grams.keys() == made.keys()
+        for candidate, K in grams.items():
+            np.testing.assert_allclose(K, made[candidate][new], atol=2e-6)
+    assert (len(bank.kept) > 8) == (most > 0)
+
+
+def test_products_of_sets_of_fewer_directions_than_p():
+    """Each has those of its own, whose inner product with itself is 1."""
+    bank = bank_of(12)
+    few = [rows[:n] for rows, n in zip(bank.collection.sets, (2, 3, 9))]
+    name = "plain"
+    new = Rows(bank.collection._replace(sets=few, spectra=None), {name: None})
+    kernel = kernels.rbf(0.1)
+    candidates = [Candidate(name, p, kernel=kernel) for p in (1, 3, 5)]
+    for candidate, K in products(candidates, new, bank):
+        bases = [
+            kernels.kernel_bases([rows], kernel, min(candidate.p, len(rows)))[0]
+            for rows in few
+        ]
+        for i, A in enumerate(bases):
+            others = kernels.kernel_bases(bank.sets(name), kernel, candidate.p)
+            expected = kernels.kernel_gram(
+                few[i : i + 1], [A], bank.sets(name), others, kernel=kernel
+            )
+            norm = np.sqrt(A.shape[1] * candidate.p)
+            np.testing.assert_allclose(K[i], expected[0] / norm, atol=1e-12)
+    for _, K in products(candidates, new):
+        np.testing.assert_allclose(K.diagonal(), 1, atol=1e-12)
 
 
 def test_the_sum_of_points_is_the_mean_of_matrices():
@@ -269,11 +311,10 @@ def test_of_many_sets_those_that_rank_have_matrices_and_the_sum_is_of_all(monkey
             ]
         )
         split = evaluation.split_of(bank, LABEL, None, *parts, Settings())
+        made = candidates_of(bank_of())
         for candidate in bank.grams:
             ((_, K),) = bank.grams_of([candidate])
-            np.testing.assert_allclose(
-                K, gram_of(candidate, bank.points(candidate)), atol=2e-6
-            )
+            np.testing.assert_allclose(K, made[candidate], atol=2e-6)
             split.ranking.accuracy[candidate] = 1.0
         _, K, _ = split.summed(linear=False)
         grams = [gram for _, gram in bank.grams_of(bank.grams)]

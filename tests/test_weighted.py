@@ -87,6 +87,12 @@ def test_inner_products_by_tiles_and_pieces_of_ragged_ranks():
         assert error(K, expected) < TIGHT * np.abs(expected).max()
     (total,) = subspaces.weighted_grams(U, w, total=True)
     assert error(total, grams.sum(axis=0)) < TIGHT * np.abs(total).max()
+    few = [1, 2, 77]  # alone with all: columns are left out that others need
+    for some in (few, few[:1]):
+        cross = subspaces.weighted_grams(U[some], w[:, some], U, w)
+        assert error(cross, grams[:, some]) < TIGHT * np.abs(grams).max()
+        back = subspaces.weighted_grams(U, w, U[some], w[:, some], total=True)
+        assert error(back[0], total[:, some]) < TIGHT * np.abs(total).max()
 
 
 @laws
