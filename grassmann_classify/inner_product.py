@@ -173,8 +173,9 @@ def _rank(bank, made, some, rankings, most):
         for ranking in rankings:
             for linear in (True, False):
                 summed = ranking.summed(linear)
+                best = ranking.least(linear, 0)
                 for candidate in summed:
-                    gap = ranking.least(linear, 0) - ranking.accuracy[candidate]
+                    gap = best - ranking.accuracy[candidate]
                     behind[candidate] = min(gap, behind.get(candidate, gap))
                 behind |= dict.fromkeys(summed[:1], NEEDED)
             behind[ranking.usual()] = NEEDED
