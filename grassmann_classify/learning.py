@@ -241,7 +241,7 @@ def build_more(model, clips, strict=False):
     collection = build_new(model, clips, strict)
     # with each other, which takes less than with the model's own
     usable, failed = results_of(
-        lambda sets: reader.inputs(reader.points(sets)), collection
+        lambda sets: reader.inputs(reader.points(sets)), collection, model
     )
     if failed and (strict or not usable):
         raise ValueError(next(iter(failed.values())))

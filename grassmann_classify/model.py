@@ -36,6 +36,7 @@ PARAMETERS = {
 }
 
 
+AT_ONCE = 200  # new sets that are answered at least
 READER = {  # names and defaults
     **dict.fromkeys("reads inner p share bound kernel".split()),
     "n_blocks": 1,
@@ -322,13 +323,16 @@ def in_cells(record):
     return cells
 
 
-def results_of(job, collection):
+def results_of(job, collection, model):
     """({index: what job(collection) gives of a set}, {name: why others have nothing}).
 
-    Sets that fail together are tried in halves.
+    The job takes as many sets as the Model has, or AT_ONCE, for the memory of what it
+    makes. Sets that fail together are tried in halves.
     """
     names = collection.names
-    todo = [range(len(names))]
+    most = max(AT_ONCE, len(model.labels))
+    places = range(len(names))
+    todo = [places[k : k + most] for k in range(0, len(names), most)]
     results = {}  # by the index of a set: two clips may have one name
     failed = {}
     while todo:
@@ -350,7 +354,9 @@ def results_of(job, collection):
 
 def answers_of(model, collection):
     """Answers of a Model for the sets of a Collection."""
-    answers, failed = results_of(lambda sets: _each_answered(model, sets), collection)
+    answers, failed = results_of(
+        lambda sets: _each_answered(model, sets), collection, model
+    )
     class_index = np.array([index for index, *_ in answers.values()], int)
     scores = np.reshape(
         [row for _, row, _ in answers.values()], (-1, len(model.classes))
@@ -358,7 +364,9 @@ def answers_of(model, collection):
     others = np.array(scores, float)
     others[np.arange(len(others)), class_index] = -np.inf
     second = others.argmax(axis=1)
-    answered = some_sets(collection, [*answers])
+    answered = collection
+    if failed:
+        answered = some_sets(collection, [*answers])
     result = Answers(
         answered.names,
         model.classes[class_index],

@@ -22,6 +22,7 @@ from grassmann_classify.baseline_rows import EVERY_ROW, every_method, is_in_kern
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
+from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.inputs import inputs_for
 from grassmann_classify.learning import build_new
 from grassmann_classify.learning import more as learned_more
@@ -309,6 +310,28 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
     alone = predict(model, [videos[0], *videos[2:]])
     assert result.labels.tolist() == alone.labels.tolist()
     assert result.scores.shape == (len(videos) - 1, 2)
+
+
+def test_no_more_new_sets_are_answered_at_once_than_the_model_has(monkeypatch):
+    """For memory: their answers, and failures, are those of all together."""
+    rows, labels = image_sets(12)
+    model = fit(rows, labels, settings=settings_of("kgsc"))
+    new = [*image_sets(40)[0], rows[0][:, :-1], rows[1]]
+    together = predict(model, new)
+    monkeypatch.setattr("grassmann_classify.model.AT_ONCE", 1)
+    products = InnerProduct.gram
+    sizes = []
+
+    def gram(self, *points):
+        sizes.append(len(points[0].collection.X))
+        return products(self, *points)
+
+    monkeypatch.setattr(InnerProduct, "gram", gram)
+    apart = predict(model, new)
+    assert sizes == [12, 12, 12, 5]
+    assert apart.names == together.names and apart.failed == together.failed
+    np.testing.assert_allclose(apart.scores, together.scores, atol=1e-9)
+    np.testing.assert_allclose(apart.p_values, together.p_values, atol=1e-9)
 
 
 def test_the_best_in_cross_validation_answers():
