@@ -690,7 +690,8 @@ class CodingClassifier(Coding, Transformer, ByProbabilities, OnSubspaces):
         """The share of samples of an unknown class that p_values tells as unlike all.
 
         It is measured by leaving out one class after another, with three classes or
-        more. Of samples of known classes, a share of 1 - coverage is refused too.
+        more, on at most 1,000 training samples. Of samples of known classes, a share of
+        1 - coverage is refused too.
         """
         self.check_as_fitted()
         return calibration.noticed(

@@ -205,7 +205,8 @@ def films_of(names, clip, clips, recipe, chosen=None, number=FILM):
         except Exception:  # of a damaged file
             return None
 
-    wanted = [clip for clip in clips if clip.name in {*whose}]
+    named = {*whose}
+    wanted = [clip for clip in clips if clip.name in named]
     films = dict(zip([clip.name for clip in wanted], threaded(film_of, wanted)))
     return [films.get(name) for name in whose]
 

@@ -180,7 +180,9 @@ def test_a_class_left_out_is_noticed_as_by_hand(shrinkage):
 
 @pytest.mark.parametrize("coding", ["sparse", "local"])
 @pytest.mark.parametrize("coverage", ["0.5", "0.75", "0.8", "0.9", "0.95", "0.96"])
-def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
+def test_noticed_are_those_whose_p_value_is_at_most_the_level(
+    coding, coverage, monkeypatch
+):
     """By leaving out class after class; of 19 others a p-value is k of 20, at the bounds."""
     how = {"coding": coding, "lam": 0.05, "n_neighbors": 4, "calibrate": False}
     model = CodingClassifier(**how).fit(OVERLAPPING, NAMES[PLACE])
@@ -206,6 +208,9 @@ def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
     assert model.noticed(float(coverage), left_out=kept) == model.noticed(
         float(coverage)
     )
+    monkeypatch.setattr(calibration, "JUDGED", 3)  # of many some are asked, evenly
+    some = [counts[k] <= level for k in (0, 14, 28)]
+    assert model.noticed(float(coverage)) == pytest.approx(np.mean(some))
     assert 0 < expected < 1 or coverage in ("0.5", "0.96")
     assert level in counts or coverage not in ("0.8", "0.9", "0.95")
 
