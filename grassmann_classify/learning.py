@@ -90,12 +90,15 @@ def learn(bank, recipe, settings, clips, end):
     split = everything(n)
     (kept,) = say_kept_together(collection, [split])
     rows = {}
+    learned = {}
     failed = None
     for row in evaluate(bank, class_index, kept, split, settings, end):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
-            rows[row.method.name] = row
+            learned[row.method.name] = parameters_of(row)
+            # the others hold matrices of all sets
+            rows[row.method.name] = row._replace(estimator=None, queries=None)
         failed = row.failed or failed
     unit = np.unique(np.arange(n) if kept is None else kept, return_inverse=True)[1]
     row = _row_that_answers(rows, failed, settings.methods is not None, unit)
@@ -103,7 +106,7 @@ def learn(bank, recipe, settings, clips, end):
     if row.inner is None and name is not None:
         collection = bank.by(name)
         recipe = bank.recipes[name]
-    parameters, atoms = parameters_of(row)
+    parameters, atoms = learned[row.method.name]
     reader = reader_of(row, recipe.n_blocks)
     owners = collection.names, collection.clip
     return Model(
