@@ -114,7 +114,8 @@ def called_object(cls, steps, **arguments):
     results = [getattr(thing, step)(**of_step[step]) for step in steps]
     if results[-1] is not thing:
         return results[-1]
-    return {name: vars(thing)[name] for name in {*vars(thing)} - {*of_step[""]}}
+    given = {*of_step[""], "fitted_with_"}  # a copy of some parameters
+    return {name: vars(thing)[name] for name in {*vars(thing)} - given}
 
 
 def on_threads(function, **arguments):
