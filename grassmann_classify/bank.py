@@ -205,20 +205,11 @@ def products(candidates, *parts, total=False):
             spectra = [A.directions(name) for A in parts]
             for part in [some] if total else in_parts(some, size):
                 yield from zip(part, _weighted_grams(part, *spectra, total=total))
-            continue
-        rows, bases, ranks = zip(*(A.in_kernel(name, kernel) for A in parts))
-        for part in in_parts(some, size * max(candidate.p for candidate in some)):
-            most = max(candidate.p for candidate in part)
-            pairs = zip(rows, ([A[:, :most] for A in own] for own in bases))
-            several = len(part) > 1  # each alone takes less memory
-            grams = kernels.kernel_gram(
-                *itertools.chain(*pairs), kernel=kernel, each_p=several
-            )
-            for candidate in part:
-                p = candidate.p
-                K = grams[p - 1] if several else grams
-                first, last = (np.minimum(p, own) for own in (ranks[0], ranks[-1]))
-                yield candidate, K / np.sqrt(np.outer(first, last))
+        else:
+            most = max(candidate.p for candidate in some)
+            points = [A.in_kernel(name, kernel) for A in parts]
+            for part in in_parts(some, size * most):
+                yield from zip(part, _kernel_grams(part, *points))
 
 
 class Bank(Rows):
@@ -247,8 +238,7 @@ class Bank(Rows):
         of several, whose matrices are not kept, there may be the sum alone.
         """
         n = len(self.collection.X)
-        order = sorted(candidates, key=lambda candidate: str(candidate.recipe))
-        for some in grouped((c.recipe, c) for c in order).values():
+        for some in grouped((c.recipe, c) for c in candidates).values():
             if len(self.grams[some[0]]) == n:
                 yield from ((candidate, self.grams[candidate]) for candidate in some)
                 continue
@@ -334,6 +324,21 @@ def _weighted_grams(candidates, *spectra, total=False):
     weights = (np.array([weights_of(s, c) for c in candidates]) for _, s in spectra)
     pairs = zip((U for U, _ in spectra), weights)
     return subspaces.weighted_grams(*itertools.chain(*pairs), total=total)
+
+
+def _kernel_grams(candidates, *points):
+    """Yield K of candidates of one kernel, as _weighted_grams, from Rows.in_kernel."""
+    most = max(candidate.p for candidate in candidates)
+    pairs = ((rows, [A[:, :most] for A in bases]) for rows, bases, _ in points)
+    several = len(candidates) > 1  # one alone takes less memory
+    grams = kernels.kernel_gram(
+        *itertools.chain(*pairs), kernel=candidates[0].kernel, each_p=several
+    )
+    for candidate in candidates:
+        p = candidate.p
+        first, last = (np.minimum(p, ranks) for *_, ranks in (points[0], points[-1]))
+        K = grams[p - 1] if several else grams
+        yield K / np.sqrt(np.outer(first, last))
 
 
 def in_parts(candidates, size):
