@@ -90,7 +90,11 @@ def installed(wheel, tmp_path_factory):
     return processes.install(wheel, tmp_path_factory.mktemp("environment"))
 
 
-OF_THE_APPLICATION = ("test_classify_", "test_examples_paper_experiments")
+OF_THE_APPLICATION = (
+    "tests/test_classify_",
+    "tests/test_examples_paper_experiments",
+    "tests/test_examples_readme.py::test_the_page_on_folders",
+)
 SMALL = {  # in grassmann_classify
     "inputs.N_GAMMAS": 3,
     "bank.N_GAMMAS": 3,
@@ -109,7 +113,7 @@ def small_grids(request, monkeypatch):
     """Small grids of grassmann_classify: its tests look at the path from files to
     answers, and name the grids that they need.
     """
-    if not request.path.name.startswith(OF_THE_APPLICATION):
+    if not request.node.nodeid.startswith(OF_THE_APPLICATION):
         yield
         return
     for name, value in SMALL.items():
