@@ -1,7 +1,6 @@
 """The command: python -m grassmann_classify, or grassmann-classify where installed."""
 
 import importlib.util
-import os
 import signal
 import sys
 
@@ -27,11 +26,17 @@ def main(arguments=None, prog=None):
     with one_line(prog):
         module = MODULES.get(options.name, options.name)
         module = importlib.import_module(f"grassmann_classify.{module}")
-        from grassmann_classify.baseline_rows import check_methods, names_of_rows
+        from grassmann_classify.baseline_rows import (
+            EVERY_ROW,
+            ROWS,
+            check_methods,
+            names_of_rows,
+        )
         from grassmann_classify.results import Results
 
         recipe, settings, paths = split(options)
-        check_methods(settings.methods, names_of_rows(settings))
+        rows = ROWS if options.name == "predict" else EVERY_ROW
+        check_methods(settings.methods, names_of_rows(settings, rows))
         with Results(paths.out) as out:
             getattr(module, options.name)(recipe, settings, paths, out)
 
@@ -42,12 +47,6 @@ def run():
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-    for number, name in enumerate(["stdout", "stderr"], start=1):
-        if getattr(sys, name) is None:  # closed; processes that we start need it, too
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            os.set_inheritable(number, True)
-            stream = os.fdopen(number, "w", errors="backslashreplace", closefd=False)
-            setattr(sys, name, stream)
     # names may have signs that it cannot encode
     sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -117,12 +117,12 @@ def every_method(bank, smallest, settings):
         yield from video_baselines(bank)
 
 
-def names_of_rows(settings):
-    """The names of all rows that settings can name, on whatever data."""
+def names_of_rows(settings, rows=EVERY_ROW):
+    """The names of the rows that settings can name, on whatever data."""
     with_kernels = settings.kernels is not False  # None: as memory and time allow
     return [
         of_learned(key, settings.atoms)
-        for key in EVERY_ROW
+        for key in rows
         if (settings.atoms or not key.endswith(LEARNED))
         and (with_kernels or not is_in_kernel(key))
     ]

@@ -61,6 +61,12 @@ def some_sets(collection, chosen):
     )
 
 
+def as_one_type(arrays):
+    """The arrays as a file keeps them: of the type that holds the numbers of all."""
+    dtype = np.result_type(*{array.dtype for array in arrays})
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
 def threaded(job, items, what=None):
     """[job(item), ...] by threads, and how far it is on stderr if what is named."""
     wanted = what is not None and not SILENT.get()

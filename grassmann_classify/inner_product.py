@@ -20,7 +20,8 @@ from grassmann_classify.bank import (
     on_one_thread,
     products,
 )
-from grassmann_classify.clips import some_sets
+from grassmann_classify.clips import as_one_type, some_sets
+from grassmann_classify.recipes import padded
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
@@ -225,8 +226,9 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
         by_directions = [
             c.kernel is None and points.is_base(c.recipe) for c in self.candidates
         ]
+        sets = None if all(by_directions) else as_one_type(collection.sets)
         points.collection = collection._replace(
-            sets=None if all(by_directions) else collection.sets,
+            sets=sets,
             spectra=collection.spectra or bases_alone(collection.X),
         )
         return points
@@ -240,6 +242,13 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
         for _, K in products(self.candidates, *parts, total=True):
             total = total + K
         return total / len(self.candidates)
+
+    def joined(self, points, new):
+        """The points of sets, and behind them those of others."""
+        first = points.collection
+        sets = first.sets and [*first.sets, *new.collection.sets]
+        spectra = padded([*zip(*first.spectra), *zip(*new.collection.spectra)])
+        return self.points(first._replace(X=spectra[0], sets=sets, spectra=spectra))
 
     @classmethod
     def of(cls, candidates, bank, ranking):

@@ -12,15 +12,21 @@ from grassmann_classify.clips import Clip, pictures_of, some_sets
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
 from grassmann_classify.model import (
+    FewFrames,
     Model,
     answers_of,
     check_model,
     everything,
     parameters_of,
-    reader_of,
     results_of,
 )
-from grassmann_classify.rows import front, is_coding, unit_shares, within_chance
+from grassmann_classify.rows import (
+    front,
+    is_coding,
+    methods,
+    unit_shares,
+    within_chance,
+)
 from grassmann_classify.settings import READY_MADE, Recipe, Settings, parts_of_recipe
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
@@ -45,7 +51,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
     command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
     candidate parameters. The best row that codes answers, others only if methods name
-    them. verbose: with progress and advice on stderr.
+    them, baselines and learned atoms never. verbose: with progress and advice on stderr.
     """
     fixed = recipe is not None
     settings = Settings() if settings is None else settings
@@ -92,7 +98,10 @@ def learn(bank, recipe, settings, clips, end):
     rows = {}
     learned = {}
     failed = None
-    for row in evaluate(bank, class_index, kept, split, settings, end):
+    answering = replace(settings, atoms=0)  # the others have no labelled sets
+    for row in evaluate(
+        bank, class_index, kept, split, answering, end, methods_of=methods
+    ):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
@@ -106,18 +115,17 @@ def learn(bank, recipe, settings, clips, end):
     if row.inner is None and name is not None:
         collection = bank.by(name)
         recipe = bank.recipes[name]
-    parameters, atoms = learned[row.method.name]
-    reader = reader_of(row, recipe.n_blocks)
+    inner = row.inner or FewFrames(row.method.reads)
     owners = collection.names, collection.clip
     return Model(
         recipe=recipe,
         d=collection.X.shape[1],
         frame=tuple(collection.frame),
         method=row.method.name,
-        parameters=parameters,
+        parameters=learned[row.method.name],
         shrinkage=row.chosen.get("shrinkage"),
-        reader=reader,
-        points=reader.points(collection),
+        inner=inner,
+        points=inner.points(collection),
         labels=label,
         names=[*collection.names],
         clips=clip_names(*owners),
@@ -127,7 +135,6 @@ def learn(bank, recipe, settings, clips, end):
         score=float(row.score),
         judged=n,
         pictures=pictures_of(*owners, clips, recipe),
-        atoms=atoms,
     )
 
 
@@ -229,9 +236,7 @@ def _source_of(rows):
 
 def build_new(model, clips, strict=False):
     """The Collection of clips without labels, by the recipe of a model."""
-    # d and the least p of their subspaces, and the size of their frames
-    shape = model.d, model.reader.p or 1, model.frame
-    return build_all(clips, model.recipe, strict, shape=shape)
+    return build_all(clips, model.recipe, strict, shape=(model.d, 1, model.frame))
 
 
 def build_more(model, clips, strict=False):
@@ -239,12 +244,10 @@ def build_more(model, clips, strict=False):
 
     ValueError if there is none; strict: if one is not among them.
     """
-
-    reader = model.reader
     collection = build_new(model, clips, strict)
     # with each other, which takes less than with the model's own
     usable, failed = results_of(
-        lambda sets: reader.inputs(reader.points(sets)), collection, model
+        lambda sets: model.inner.gram(model.inner.points(sets)), collection, model
     )
     if failed and (strict or not usable):
         raise ValueError(next(iter(failed.values())))
@@ -258,9 +261,9 @@ def add(model, sets, labels, groups=None, *, verbose=False):
 
     Nothing is chosen again: its answers are those of a model that the same choices make
     of all sets. Sets that it has already are passed over, with a warning; sets with a
-    group that it has are of that group. Atoms must not have been learned. sets, labels,
-    groups, verbose: as in fit; the labels are of the same type. The model is not
-    changed. ValueError if it has a set under another label.
+    group that it has are of that group. sets, labels, groups, verbose: as in fit; the
+    labels are of the same type. The model is not changed. ValueError if it has a set
+    under another label.
     """
     check_model(model)
     shared.check_sequence(sets, "sets", "arrays of frames", "set")
@@ -272,10 +275,6 @@ def add(model, sets, labels, groups=None, *, verbose=False):
 
 def more(model, collection, clips):
     """The Model that has learned the sets of a Collection too, built from these clips."""
-    if model.atoms is not None:
-        raise ValueError(
-            f"model must be of a row without learned atoms, got {model.method}"
-        )
     labels = files.labels_to_keep(collection.label, len(collection.label), "sets")
     kinds = {array.dtype.kind.replace("u", "i") for array in (labels, model.labels)}
     if len(kinds) > 1:
@@ -287,7 +286,7 @@ def more(model, collection, clips):
     whose = clip_names(*owned)
     digests = model.digests and digests_of(collection, model.recipe)
     new, grown = _new_sets(model, digests or [], labels, collection.names, whose)
-    points = model.reader.points(some_sets(collection, new))
+    points = model.inner.points(some_sets(collection, new))
     pictures = pictures_of(*owned, clips, model.recipe, new)
     groups = None
     if model.groups is not None and collection.group is not None:
@@ -302,7 +301,7 @@ def more(model, collection, clips):
         both = np.concatenate([model.labels, labels[new]])
     return replace(
         model,
-        points=model.reader.joined(model.points, points),
+        points=model.inner.joined(model.points, points),
         labels=both,
         names=[*model.names, *names],
         clips=[*model.clips, *owners],

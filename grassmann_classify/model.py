@@ -1,8 +1,8 @@
 """A model: the compared row that answers, and the labelled sets that it keeps.
 
-It keeps what its row compares new sets with, its choices, learned atoms, and nothing
-else that was fitted: the estimator is fitted anew whenever a model is made, so that a
-file, or more labelled sets, cannot contradict it. Labels come back as they came:
+It keeps what its row compares new sets with, its choices, and nothing that was fitted:
+the estimator is fitted anew whenever a model is made, so that a file, or more labelled
+sets, cannot contradict it. Labels come back as they came:
 numbers, strings or bools, all of one type. Answers are labels, why, how sure, and which
 classes are possible.
 """
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grassmann_classify.baseline_rows import EVERY_ROW
-from grassmann_classify.clips import some_sets, videos_of
-from grassmann_classify.first_tries import FEATURES, few_features
-from grassmann_classify.recipes import padded
-from grassmann_classify.rows import LEARNED, estimator_of, is_coding
+from grassmann_classify.clips import as_one_type, some_sets
+from grassmann_classify.first_tries import few_features
+from grassmann_classify.inner_product import InnerProduct
+from grassmann_classify.rows import estimator_of, is_coding
 from grassmann_classify.settings import Recipe
 from grassmann_classify.splits import kept_together, without_peers
 from grassmann_classify.words import (
@@ -27,103 +26,40 @@ from grassmann_classify.words import (
     reasons_for,
 )
 from grassmann_sc import calibration, discriminative, shared, tuning
-from grassmann_sc.baselines import hulls
 
-# what rows choose, or what is set, of their estimators
-PARAMETERS = {
-    *"lam n_neighbors rule C scale positive reg beta p dimension reference n_angles keep "
-    "gamma n_landmarks n_states n_features radii size".split()
-}
-
-
+PARAMETERS = {"lam", "n_neighbors", "rule", "C", "scale"}  # of estimators, chosen
 AT_ONCE = 200  # new sets that are answered at least
-READER = {  # names and defaults
-    **dict.fromkeys("reads inner p share bound kernel".split()),
-    "n_blocks": 1,
-}
 
 
-class Reader(namedtuple("Reader", READER, defaults=READER.values())):
-    """How the input of an estimator is made from sets.
+class FewFrames(namedtuple("FewFrames", "kind")):
+    """In place of an InnerProduct, where a row reads a few frames of sets.
 
-    reads: "inner", by the InnerProduct inner; else as rows.Method has it, or the hulls
-    "affine" or "convex". p: the dimension of "subspaces". share, bound, kernel: of
-    hulls. n_blocks: how many frames a row holds, from which "videos" are made again.
+    kind: of first_tries.FEATURES.
     """
 
     __slots__ = ()
 
     def points(self, collection):
-        """What is kept of sets: Rows for the InnerProduct, bases, or arrays of rows."""
-        sets = collection.sets
-        if self.reads == "inner":
-            return self.inner.points(
-                collection._replace(sets=sets and as_one_type(sets))
-            )
-        if self.reads == "subspaces":
-            return np.ascontiguousarray(collection.X[:, :, : self.p])
-        if self.reads in FEATURES:
-            sets = few_features(self.reads, sets)
-        elif self.reads == "videos":
-            sets = videos_of(collection, self.n_blocks)
-            if sets is None:
-                raise ValueError("a video needs three frames or more")
-        return as_one_type(sets)
+        """What is kept of sets: arrays of a few rows."""
+        return as_one_type(few_features(self.kind, collection.sets))
 
-    def inputs(self, *points):
-        """What the estimator learns from, of points; or what new ones and these make."""
-        if self.reads == "inner":
-            return self.inner.gram(*points)
-        if self.reads == "convex":
-            return -hulls.convex_hull_distances(*points, bound=self.bound)
-        if self.reads == "affine":
-            return -hulls.affine_hull_distances(
-                *points, share=self.share, kernel=self.kernel
-            )
+    def gram(self, *points):
+        """The points of new sets, without those of the labelled ones."""
         return points[0]
 
     def joined(self, points, new):
         """The points of sets, and behind them those of others."""
-        if self.reads == "subspaces":
-            return np.concatenate([points, new])
-        if self.reads != "inner":
-            return as_one_type([*points, *new])
-        first = points.collection
-        sets = first.sets and [*first.sets, *new.collection.sets]
-        spectra = padded([*zip(*first.spectra), *zip(*new.collection.spectra)])
-        return self.points(first._replace(X=spectra[0], sets=sets, spectra=spectra))
-
-
-def as_one_type(arrays):
-    """The arrays as a file keeps them: of the type that holds the numbers of all."""
-    dtype = np.result_type(*{array.dtype for array in arrays})
-    return [array.astype(dtype, copy=False) for array in arrays]
-
-
-def reader_of(row, n_blocks):
-    """The Reader of an Outcome."""
-    reads = row.method.reads if row.inner is None else "inner"
-    if callable(reads):
-        reads = "convex" if "bound" in row.chosen else "affine"
-    names = {"subspaces": ["p"], "affine": ["share", "kernel"], "convex": ["bound"]}
-    choice = {name: row.chosen.get(name) for name in names.get(reads, [])}
-    return Reader(reads, row.inner, n_blocks=n_blocks, **choice)
+        return as_one_type([*points, *new])
 
 
 def parameters_of(row):
-    """({name: value} of a fitted estimator that its row chose, its learned atoms)."""
-    usual = estimator_of(row.method.name, EVERY_ROW).get_params()
-    chosen = {
+    """{name: value} of a fitted estimator that its row chose."""
+    usual = estimator_of(row.method.name).get_params()
+    return {
         name: value
         for name, value in row.estimator.get_params().items()
-        if name.rpartition("__")[2] in PARAMETERS and value != usual[name]
+        if name in PARAMETERS and value != usual[name]
     }
-    if not row.method.name.endswith(LEARNED):
-        return chosen, None
-    learned = row.estimator[0]
-    if learned.coding == "sparse":
-        chosen["grassmanndictionary__lam"] = learned.lam_
-    return chosen, learned.components_
 
 
 @dataclass(repr=False)
@@ -132,11 +68,11 @@ class Model:
 
     recipe: how clips are read; d: the length of their rows; frame: the shape of raw
     frames, or (); method: the row's name; parameters: of its estimator; shrinkage: of
-    the whitening, or None; reader, points: what it compares with, see Reader; chosen:
-    what was chosen, in words; score: the share that was right in the cross-validation in
+    the whitening, or None; inner: its InnerProduct, or FewFrames; points: what that
+    compares new sets with; chosen: what was chosen, in words; score: the share that was right in the cross-validation in
     which it was chosen, on `judged` sets. labels (N,); names (N,) of the sets, clips
     (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or None;
-    pictures: small images (N,) in uint8, None where there is none; atoms: learned ones.
+    pictures: small images (N,) in uint8, None where there is none.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes, NaN of sets that are alone.
@@ -148,7 +84,7 @@ class Model:
     method: str
     parameters: dict
     shrinkage: float | None
-    reader: Reader
+    inner: InnerProduct | FewFrames
     points: object
     labels: np.ndarray
     names: list
@@ -159,19 +95,14 @@ class Model:
     score: float
     judged: int
     pictures: list
-    atoms: np.ndarray | None = None
 
     def __post_init__(self):
         self.classes, class_index = np.unique(self.labels, return_inverse=True)
-        self.estimator = estimator_of(self.method, EVERY_ROW)
+        self.estimator = estimator_of(self.method)
         self.estimator.set_params(**self.parameters)
         if self.codes:  # it whitens by itself, and its left-out scores in folds
             self.estimator.set_params(shrinkage=self.shrinkage)
-        if self.atoms is not None:  # learned before: they stay
-            self.estimator[0].set_params(
-                init=self.atoms, n_atoms=len(self.atoms), max_iter=0, lam_scale=None
-            )
-        samples = self.reader.inputs(self.points)
+        samples = self.inner.gram(self.points)
         self.whitening = None
         if self.shrinkage is not None and not self.codes:
             self.whitening = discriminative.Whitening(
@@ -196,7 +127,7 @@ class Model:
 
     def queries(self, collection):
         """What the estimator takes of the sets of a Collection."""
-        queries = self.reader.inputs(self.reader.points(collection), self.points)
+        queries = self.inner.gram(self.inner.points(collection), self.points)
         if self.whitening is not None:
             queries = self.whitening.transform(queries, np.ones(len(queries)))
         return queries

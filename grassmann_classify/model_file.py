@@ -12,7 +12,7 @@ import numpy as np
 from grassmann_classify.bank import Candidate
 from grassmann_classify.clips import Collection
 from grassmann_classify.inner_product import InnerProduct
-from grassmann_classify.model import PARAMETERS, Model, Reader, check_model
+from grassmann_classify.model import PARAMETERS, FewFrames, Model, check_model
 from grassmann_classify.settings import RULES, Recipe, check_value
 from grassmann_sc import files, kernels
 
@@ -24,32 +24,29 @@ KINDS = {
     "clips": "U",
     "digests": "U",
     "groups": "U",
-    "bases": "f",
     "U": "f",  # spectra
     "s": "f",
-    "rows": "biuf",  # of all sets, or videos
+    "rows": "biuf",  # of all sets
     "offset": "i",  # where those of each set begin
-    "atoms": "f",
     "pixels": "u",
     "sides": "i",
 }
 NEEDED = {"model", "labels", "names", "clips", "pixels", "sides"}
 TEXTS = ["names", "clips", "digests", "groups"]
-JSON = "recipe d frame method parameters shrinkage reader chosen score judged".split()
+JSON = "recipe d frame method parameters shrinkage inner chosen score judged".split()
 
 
 def save(path, model):
     """Write a Model to this path, whole or not at all."""
     check_model(model)
-    arrays = {name: getattr(model, name) for name in [*TEXTS, "labels", "atoms"]}
+    arrays = {name: getattr(model, name) for name in [*TEXTS, "labels"]}
     arrays = {name: np.array(part) for name, part in arrays.items() if part is not None}
     rows = model.points
-    if model.reader.reads == "inner":
+    inner = model.inner._asdict()
+    if isinstance(model.inner, InnerProduct):
         arrays |= dict(zip("Us", rows.collection.spectra))
         rows = rows.collection.sets
-    elif isinstance(rows, np.ndarray):
-        arrays["bases"] = rows
-        rows = None
+        inner["recipes"] = [*inner["recipes"].items()]  # JSON's names are texts
     dtype = None
     if rows is not None:
         arrays["offset"] = np.cumsum([0, *map(len, rows)], dtype=np.int64)
@@ -62,12 +59,8 @@ def save(path, model):
     images = [nothing if image is None else image for image in model.pictures]
     arrays["sides"] = np.array([image.shape for image in images], np.int64)
     arrays["pixels"] = np.concatenate([image.ravel() for image in images])
-    reader = model.reader
-    if reader.inner is not None:  # JSON's names are texts, of recipes also None
-        recipes = [*reader.inner.recipes.items()]
-        reader = reader._replace(inner=reader.inner._asdict() | {"recipes": recipes})
     content = {name: getattr(model, name) for name in JSON}
-    content |= {"dtype": dtype, "reader": reader._asdict()}
+    content |= {"dtype": dtype, "inner": inner}
     arrays["model"] = np.array(json.dumps(content, default=as_json))
     files.write_arrays(path, "model", arrays)
 
@@ -119,30 +112,32 @@ def load(path, *, describe=None, kernel=None, name="path"):
 
 def _model(content, arrays):
     """The Model of the parts of a file."""
-    for parameter in content["parameters"]:  # no other: scikit-learn's memory is a path
-        if parameter.rpartition("__")[2] not in PARAMETERS:
-            raise ValueError(f"parameters must be those of rows, got {parameter!r}")
+    if not content["parameters"].keys() <= PARAMETERS:
+        raise ValueError(
+            f"parameters must be those of rows, got {content['parameters']}"
+        )
     texts = {name: arrays[name].tolist() if name in arrays else None for name in TEXTS}
     labels = arrays["labels"]
     for name, owners in texts.items():
         if owners is not None and labels.shape != (len(owners),):
             raise ValueError(f"{name} must be as many as labels, got {len(owners)}")
     frame = tuple(content["frame"])
-    reader = Reader(**content["reader"])
-    points = arrays.get("bases")
+    inner = content["inner"]
+    points = None
     dtype = content.pop("dtype")
     if "rows" in arrays:
         points = np.split(arrays["rows"].astype(dtype), arrays["offset"][1:-1])
-    if reader.reads == "inner":
-        inner = reader.inner
+    if "kind" in inner:
+        inner = FewFrames(**inner)
+    else:
         inner["candidates"] = [Candidate(*point) for point in inner["candidates"]]
         inner["recipes"] = {
             key: recipe and _recipe(recipe) for key, recipe in inner["recipes"]
         }
-        reader = reader._replace(inner=InnerProduct(**inner))
+        inner = InnerProduct(**inner)
         spectra = arrays["U"], arrays["s"]
         sets = Collection(spectra[0], points, [], None, None, frame, spectra=spectra)
-        points = reader.inner.points(sets)
+        points = inner.points(sets)
     sides = arrays["sides"]
     parts = np.split(arrays["pixels"], np.cumsum(sides.prod(axis=1))[:-1])
     pictures = [
@@ -151,7 +146,7 @@ def _model(content, arrays):
     ]
     content |= {
         "recipe": _recipe(content["recipe"]),
-        "reader": reader,
+        "inner": inner,
         "frame": frame,
         "parameters": _with_tuples(content["parameters"]),
     }
@@ -161,7 +156,6 @@ def _model(content, arrays):
         points=points,
         labels=labels,
         pictures=pictures,
-        atoms=arrays.get("atoms"),
     )
 
 

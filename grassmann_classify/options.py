@@ -408,7 +408,8 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "predict new_clips --data actions --save actions.npz",
         "--data --model --save --labels --out --methods --size --recipe --coverage "
         "--kernels",
-        FRAMES | LEARNING | METHODS | OUTPUT | {"--smooth", "--json"},
+        (FRAMES | LEARNING | METHODS | OUTPUT | {"--smooth", "--json"})
+        - {"--baselines", "--atoms", "--iterations"},
     ),
     "add": (
         {

@@ -191,7 +191,7 @@ def test_words_are_those_of_the_names_and_two_digits():
 def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
     """For the runner-up likewise; the names are those of sets of these classes."""
     model = fitted(name)
-    kernels = [candidate.kernel for candidate in model.reader.inner.candidates]
+    kernels = [candidate.kernel for candidate in model.inner.candidates]
     assert any(kernels) == (name[0] == "k")
     new = [sets_for(name)[i] for i in NEW]
     result = predict(model, new)
@@ -286,7 +286,7 @@ def test_a_set_without_an_answer_leaves_the_reasons_of_the_others(name):
     """Sets are then answered one by one; one of a frame has no stack of two."""
     stacked = Settings(methods=[name], p=[2], lam=[0.01], neighbors=[7], stack=[2, 3])
     model = fit([RINGS[i] for i in LABELLED], NAMES[PLACE[LABELLED]], settings=stacked)
-    assert any(candidate.kernel for candidate in model.reader.inner.candidates)
+    assert any(candidate.kernel for candidate in model.inner.candidates)
     new = [RINGS[i] for i in NEW]
     words, numbers = per_query(predict(model, new))
     result = predict(model, [*new[:5], RINGS[0][:1], *new[5:]])

@@ -17,26 +17,23 @@ from PIL import Image
 import grassmann_sc as core
 from grassmann_classify import add, fit, load, predict, save
 from grassmann_classify.__main__ import main
-from grassmann_classify.bank import Bank
-from grassmann_classify.baseline_rows import EVERY_ROW, every_method, is_in_kernel
+from grassmann_classify.baseline_rows import is_in_kernel
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inner_product import InnerProduct
-from grassmann_classify.inputs import inputs_for
+from grassmann_classify.inputs import inputs_for, recipes_for
 from grassmann_classify.learning import build_new
 from grassmann_classify.learning import more as learned_more
-from grassmann_classify.model import PARAMETERS, Answers, answers_of, possible_classes
+from grassmann_classify.model import Answers, answers_of, possible_classes
 from grassmann_classify.options import parse
-from grassmann_classify.rows import of_learned
+from grassmann_classify.rows import LEARNED, ROWS
 from grassmann_classify.settings import Recipe, Settings
 from grassmann_classify.words import all_in_words
 from grassmann_sc import files, plots, tuning
 from grassmann_sc.estimators import CodingClassifier
-from textures import simulated_textures, texture_systems
 
-ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
-ON_SETS = [of_learned(key, 4) for key in EVERY_ROW if key not in ON_VIDEOS]
+ANSWERING = [key for key in ROWS if not key.endswith(LEARNED)]
 OF_EACH_KIND = [  # what they keep, and how they read it
     "frames: SVM",
     "mean and spread: SVM",
@@ -45,11 +42,6 @@ OF_EACH_KIND = [  # what they keep, and how they read it
     "gSC",
     "gLC",
     "kgSC",
-    "kernel: GDA",
-    "DCC",
-    "kernel: affine hulls",
-    "convex hulls",
-    "MSM",
 ]
 
 
@@ -121,7 +113,7 @@ def learned_and_kept(tmp_path, sets, labels, name, **more):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ON_SETS)
+@pytest.mark.parametrize("name", ANSWERING)
 def test_a_model_answers_after_it_is_kept_as_before(tmp_path, name):
     sets, labels = image_sets()
     before, after = learned_and_kept(tmp_path, sets, labels, name, p=[1, 2])
@@ -131,13 +123,11 @@ def test_a_model_answers_after_it_is_kept_as_before(tmp_path, name):
     assert before.scores.shape == (12, 3) and np.isfinite(before.scores).all()
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ON_VIDEOS)
-def test_a_model_of_videos_does_too(tmp_path, name):
-    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
-    videos, labels = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
-    before, after = learned_and_kept(tmp_path, videos, labels, name, kernels=False)
-    assert same(before, after) and len(before.labels) == 9
+@pytest.mark.parametrize("name", ["gsc, 4 learned", "msm", "gda"])
+def test_a_row_of_baselines_or_learned_atoms_answers_no_new_clips(name):
+    sets, labels = image_sets(12)
+    with pytest.raises(ValueError, match=f"got '{name}'.*the rows are: frames: SVM;"):
+        fit(sets, labels, settings=settings_of(name))
 
 
 def test_rows_that_were_normalised_after_stacking_are_no_videos():
@@ -181,36 +171,7 @@ def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
     assert answers.tolist() == classes[scores.argmax(axis=1)].tolist()
 
 
-def test_every_row_that_can_be_chosen_is_tried_here():
-    """Those of compare --baselines --kernels --atoms 4."""
-    sets, labels = image_sets()
-    inputs = Bank(
-        build_all(
-            clips_of(sets, labels),
-            Recipe(3),
-        )
-    )
-    inputs.videos = [np.zeros((12, 16, 16))] * 3
-    every = [*every_method(inputs, 18, settings_of("gsc"))]
-    assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
-    for row in every:  # a file keeps what a grid chooses
-        chosen = {key.rpartition("__")[2] for key in row.grid}
-        assert row.predict or chosen <= PARAMETERS
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gsc",
-        "glc",
-        "nearest",
-        "affine hulls",
-        "convex hulls",
-        "dcc",
-        "msm",
-        "gsc 4 learned",
-    ],
-)
+@pytest.mark.parametrize("name", ["gsc", "glc", "nearest"])
 def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     """A model's answers and scores are those of its row, whatever the sets' rank."""
     sets, labels = image_sets(noise=1.0)
@@ -244,15 +205,20 @@ def test_rows_on_videos_read_their_frames_whatever_the_recipes():
     sets = waves[:, :, None, None] * patterns[labels, None]
     sets += 128 + rng.standard_normal(sets.shape)
     settings = Settings(methods=["pm"], kernels=False, features=["hog"])
-    model = fit([*sets[:12]], labels[:12], settings=settings)
-    assert "HOG" not in model.chosen and model.frame == (24, 24)
-    np.testing.assert_allclose(model.points, sets[:12], rtol=1e-6)
-    assert predict(model, [*sets[12:]]).labels.tolist() == labels[12:].tolist()
+    collection = build_all(clips_of(sets, labels), Recipe(3))
+    inputs = inputs_for(
+        collection, Recipe(3), settings, recipes_for(Recipe(3), settings, collection)
+    )
+    assert [*inputs.recipes] == ["HOG"]
+    np.testing.assert_allclose(inputs.videos, sets, rtol=1e-6)
+    (row,) = evaluate(
+        inputs, labels, None, (np.arange(12), np.arange(12, 18)), settings
+    )
+    assert "recipe" not in row.chosen
+    assert row.predicted.tolist() == labels[12:].tolist()
 
 
-@pytest.mark.parametrize(
-    "name", ["gsc", "subspaces", "nearest subspace", "gda", "gsc 4 learned"]
-)
+@pytest.mark.parametrize("name", ["gsc", "subspaces", "nearest subspace"])
 def test_of_two_classes_the_one_of_the_higher_score_is_the_answer(name):
     sets, labels = image_sets(noise=1.5)
     two = np.flatnonzero(labels != "cat")
@@ -284,32 +250,6 @@ def test_groups_are_kept_together_in_cross_validation():
     ):
         model = fit(sets, group % 2, groups, settings=settings, recipe=Recipe(2))
         assert low <= model.score <= high
-
-
-def test_a_video_too_short_for_dynamics_costs_no_other():
-    """What all sets together cannot have is asked of each alone."""
-    videos, labels = simulated_textures(4, texture_systems(12)[::6], n_frames=8)
-    model = fit(
-        videos,
-        labels,
-        settings=settings_of("pm", kernels=False),
-        recipe=Recipe(2, fewer=True),
-    )
-    result = predict(model, [videos[0], videos[1][:2], *videos[2:]])
-    assert result.failed == {"set 1": "set 1: a video needs three frames or more"}
-    assert result.names == [f"set {i}" for i in range(len(videos)) if i != 1]
-    unusable = build_new(
-        model,
-        [
-            Clip("a", None, None, [videos[0]]),
-            Clip("b", None, None, [videos[1][:2]]),
-            Clip("c", None, None, [videos[0][:, 1:]]),
-        ],
-    )
-    assert set(answers_of(model, unusable).failed) == {"b", "c"}
-    alone = predict(model, [videos[0], *videos[2:]])
-    assert result.labels.tolist() == alone.labels.tolist()
-    assert result.scores.shape == (len(videos) - 1, 2)
 
 
 def test_no_more_new_sets_are_answered_at_once_than_the_model_has(monkeypatch):
@@ -345,7 +285,8 @@ def test_the_best_in_cross_validation_answers():
         repr(many),
     )
     alone = [
-        fit(sets, labels, settings=settings_of(name, p=[1, 2])) for name in ON_SETS[:8]
+        fit(sets, labels, settings=settings_of(name, p=[1, 2]))
+        for name in ANSWERING[:8]
     ]
     scores = [model.score for model in alone]
     assert many.codes and many.score > min(scores)
@@ -407,7 +348,7 @@ def test_a_set_of_fewer_directions_than_p_is_answered_by_its_own(row):
         scores = predict(model, [alone]).scores
         np.testing.assert_allclose(scores[0], result.scores[1], atol=1e-6)
     new = build_new(model, [Clip("new", None, None, [flat])])
-    K = model.reader.inner.gram(model.reader.points(new))
+    K = model.inner.gram(model.inner.points(new))
     np.testing.assert_allclose(K, 1, atol=1e-6)
 
 
@@ -600,6 +541,7 @@ def test_a_file_that_is_cut_or_flipped_anywhere_is_refused(sealed, tmp_path):
 FORGED = [
     ("method", "no such row"),
     ("method", "MSM"),
+    ("method", "gSC, learned atoms"),
     ("method", 3),
     ("parameters", {"memory": "/tmp"}),
     ("parameters", {"lam": "much"}),
@@ -608,8 +550,8 @@ FORGED = [
     ("frame", 3),
     ("recipe", {"q": 3}),
     ("recipe", "os:system"),
-    ("reader", {"reads": "sets", "inner": None, "kernel": None}),
-    ("reader", []),
+    ("inner", {"kind": "sets"}),
+    ("inner", []),
     ("labels", lambda a: a[:-1]),
     ("labels", lambda a: np.repeat("a", len(a))),
     ("labels", lambda a: a[None]),
@@ -967,7 +909,7 @@ def whole_of(model, sets, labels, names, clips=None, groups=None):
     made = build_new(model, clips_of(sets, labels), strict=True)
     return replace(
         model,
-        points=model.reader.points(made),
+        points=model.inner.points(made),
         labels=np.array(labels),
         names=names,
         clips=names if clips is None else clips,
@@ -1032,24 +974,7 @@ def test_a_model_that_learned_more_is_one_that_learned_all(tmp_path, name):
     assert any("added set" in title for title in names)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [row for row in ON_VIDEOS if row != "CS-LDS"])
-def test_a_model_of_videos_that_learned_more_is_one_that_learned_all(tmp_path, name):
-    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
-    videos, labels = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
-    parts = np.array([0, 1, 2, 6, 7, 8, 12, 13]), np.array([3, 9, 14]), np.array([15])
-    first = parts[0]
-    few = fit(
-        [videos[i] for i in first],
-        [labels[i] for i in first],
-        recipe=Recipe(3, fewer=True),
-        settings=settings_of(name, kernels=False),
-    )
-    new = [videos[i] for i in (4, 5, 10, 11, 16, 17)]
-    check_added(tmp_path / "grown.npz", few, parts, videos, labels, new)
-
-
-@pytest.mark.parametrize("name", ["gSC", "kgSC", "MSM", "frames"])
+@pytest.mark.parametrize("name", ["gSC", "kgSC", "frames"])
 def test_sets_in_single_and_double_precision_are_kept_to_the_bit(tmp_path, name):
     sets, labels = image_sets(noise=1.5)
     sets = [s.astype(np.float32) if i % 4 < 2 else s for i, s in enumerate(sets)]
@@ -1081,7 +1006,7 @@ def test_sets_in_single_and_double_precision_are_kept_to_the_bit(tmp_path, name)
     ],
     ids=lambda kind: type(kind[0]).__name__,
 )
-@pytest.mark.parametrize("name", ["gSC", "MSM"])
+@pytest.mark.parametrize("name", ["gSC", "frames"])
 def test_labels_of_any_kind_may_join(tmp_path, name, kind):
     """As the indices of classes are, and their order, so that a new class moves others."""
     sets, labels = image_sets(noise=1.5)
@@ -1268,7 +1193,7 @@ def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
         main([*map(str, [*given, *out])])
 
 
-@pytest.mark.parametrize("name", ["gSC", "kgSC", "subspaces", "mean frame", "MSM"])
+@pytest.mark.parametrize("name", ["gSC", "kgSC", "subspaces", "mean frame"])
 def test_sets_that_the_model_has_already_are_passed_over(name):
     sets, labels = image_sets(noise=1.5)
     settings = settings_of(name, p=[2])
@@ -1324,16 +1249,6 @@ def test_the_command_passes_over_clips_that_the_model_has(data, capsys):
 def test_add_names_what_is_wrong():
     sets, labels = image_sets()
     recipe = Recipe(3, fewer=True)
-    learned = fit(
-        sets,
-        labels,
-        recipe=recipe,
-        settings=settings_of("gSC, 4 learned", p=[2]),
-    )
-    with pytest.raises(
-        ValueError, match="model must be of a row without learned atoms, got gSC, 4 lea"
-    ):
-        add(learned, sets[:2], labels[:2])
     gsc = fit(
         sets[2:],
         labels[2:],
