@@ -59,6 +59,7 @@ CACHE = 2**16  # numbers of the frames that fit a core's cache
 JOINED = 8
 MOST = 32  # directions of a weighted subspace, and of singular_directions
 LIGHT = 1e-3  # of the first weight: lighter directions are cut
+LAPACK = 3000  # numbers of a set, most of whose directions LAPACK finds sooner
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
@@ -580,6 +581,11 @@ def _triplets(pixels, p):
     gives it.
     """
     n, d = pixels.frames.shape
+    if n * d <= LAPACK and min(n, d) <= 3 * p:
+        block, size = pixels.block(slice(d))
+        V, s, _ = np.linalg.svd(block, full_matrices=False)
+        V = V[:, :p]
+        return block.T @ V, s[:p], V, size  # a pixel that is 0 in all frames stays 0
     if n <= d:
         L, size = _joined_triangle(pixels)
         V, s = _left_vectors(L, min(n, p))
@@ -691,10 +697,10 @@ def _other_directions(U, count):
 
 # ----------------------------------------------------------------- compiled reflections
 
-# LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column,
-# which wait for each other on busy cores much longer than they work. What a jitted
-# function would return it writes into its arguments: while Numba hands an array over, a
-# Ctrl-C becomes a SystemError.
+# LAPACK's decompositions of larger sets hold Python's lock, or start threads of BLAS at
+# every column, which wait for each other on busy cores much longer than they work. What
+# a jitted function would return it writes into its arguments: while Numba hands an array
+# over, a Ctrl-C becomes a SystemError.
 
 
 def _triangle(A):

@@ -28,11 +28,11 @@ def main(arguments=None, prog=None):
         module = importlib.import_module(f"grassmann_classify.{module}")
         from grassmann_classify.baseline_rows import (
             EVERY_ROW,
-            ROWS,
             check_methods,
             names_of_rows,
         )
         from grassmann_classify.results import Results
+        from grassmann_classify.rows import ROWS
 
         recipe, settings, paths = split(options)
         rows = ROWS if options.name == "predict" else EVERY_ROW

@@ -44,7 +44,7 @@ class FewFrames(namedtuple("FewFrames", "kind")):
         return as_one_type(few_features(self.kind, collection.sets))
 
     def gram(self, *points):
-        """The points of new sets, without those of the labelled ones."""
+        """What a machine takes: the points of the first sets, without the others'."""
         return points[0]
 
     def joined(self, points, new):
@@ -69,10 +69,11 @@ class Model:
     recipe: how clips are read; d: the length of their rows; frame: the shape of raw
     frames, or (); method: the row's name; parameters: of its estimator; shrinkage: of
     the whitening, or None; inner: its InnerProduct, or FewFrames; points: what that
-    compares new sets with; chosen: what was chosen, in words; score: the share that was right in the cross-validation in
-    which it was chosen, on `judged` sets. labels (N,); names (N,) of the sets, clips
-    (N,) of theirs, groups (N,) or None; digests (N,): hashes of what was read, or None;
-    pictures: small images (N,) in uint8, None where there is none.
+    compares new sets with; chosen: what was chosen, in words; score: the share that was
+    right in the cross-validation in which it was chosen, on `judged` sets. labels (N,);
+    names (N,) of the sets, clips (N,) of theirs, groups (N,) or None; digests (N,):
+    hashes of what was read, or None; pictures: small images (N,) in uint8, None where
+    there is none.
 
     classes (n_classes,): the distinct labels, ascending; the estimator knows their
     indices; left_out: its left_out_scores, if it codes, NaN of sets that are alone.
