@@ -233,7 +233,7 @@ def refuse_damaged(path, kind, name="path"):
     except Exception as error:  # deep JSON, absurd shapes, ...
         raise ValueError(
             f"{name} must be a {kind} that this toolkit wrote; {os.fsdecode(path)} is "
-            f"damaged or another file: {str(error) or type(error).__name__}"
+            f"damaged, of another version, or another file: {str(error) or type(error).__name__}"
         ) from None
 
 

@@ -1,6 +1,7 @@
 """The command: python -m grassmann_classify, or grassmann-classify where installed."""
 
 import importlib.util
+import os
 import signal
 import sys
 
@@ -47,6 +48,12 @@ def run():
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
+    for number, name in enumerate(["stdout", "stderr"], start=1):
+        if getattr(sys, name) is None:  # closed; processes that we start need it, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.set_inheritable(number, True)
+            stream = os.fdopen(number, "w", errors="backslashreplace", closefd=False)
+            setattr(sys, name, stream)
     # names may have signs that it cannot encode
     sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -171,10 +171,12 @@ def check_methods(first_words, names):
         if not any(is_named(name, [first]) for name in names):
             likely = [name.lower() for name in names]
             likely += [re.split("[ :,]", name)[0] for name in likely]
+            hint = meant(first.lower(), likely)
+            if any(is_named(name, [first]) for name in EVERY_ROW):
+                hint = ", which new clips, or other options, leave out"
             raise ValueError(
-                f"--methods must hold the first words of rows, got {first!r}"
-                f"{meant(first.lower(), likely)}; the rows are: "
-                f"{'; '.join(names)}"
+                f"--methods must hold the first words of rows, got {first!r}{hint}; the "
+                f"rows are: {'; '.join(names)}"
             )
 
 

@@ -26,6 +26,7 @@ from grassmann_classify.words import (
     reasons_for,
     say_failed,
     tell,
+    to_stderr,
 )
 from grassmann_sc import calibration, tuning
 
@@ -171,12 +172,17 @@ def suspects_among(bank, settings, end, copies=()):
     K = row.estimator.gram_
     how = {"lam": row.chosen["lam"], "lam_scale": "max"}
     rule = row.chosen["rule"]
-    scores, _ = calibration.left_out_scores(K, index, group, rule=rule, **how)
+    to_stderr(
+        f"each of {plural(n, 'set')} is coded over the others, by {row.method.name}, "
+        f"which is right for {100 * row.score:.0f} % in cross-validation"
+    )
+    codes = calibration.left_out_codes(K, group, **how)
+    sums = codes, K, K, index
+    scores, _ = core.class_scores(*sums, norm2=K.diagonal(), rule=rule)
     suspicion = calibration.suspicion(scores, index)
     suspicion[without_peers(index, group)] = -np.inf  # nothing could speak for these
     scores[np.arange(n), index] = -np.inf
-    codes = calibration.left_out_codes(K, group, **how)
-    shares = core.score_shares(codes, K, K, index, norm2=K.diagonal(), rule=rule)
+    shares = core.score_shares(*sums, norm2=K.diagonal(), rule=rule)
     suspected = scores.argmax(axis=1)
     reasons = reasons_for(shares, index, suspected)
     names = [*map(labelled, collection.names, collection.label)]

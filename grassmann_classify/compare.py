@@ -184,12 +184,17 @@ def findings_of(run, done):
     """The Findings of the splits that are done."""
     collection = run.bank.collection
     comparison = compared(done.results, done.pairs, collection)
-    tested = np.unique(np.concatenate([test for _, test in done.pairs]))
+    answered = np.concatenate([test for _, test in done.pairs])
     is_cut = len(np.unique(collection.clip)) < len(collection.clip)
     columns = columns_of(run.settings, collection.label)
     return Findings(
         comparison,
-        conclusion(comparison, len(tested), "window" if is_cut else "clip"),
+        conclusion(
+            comparison,
+            len(np.unique(answered)),
+            "window" if is_cut else "clip",
+            len(answered),
+        ),
         _facts(run, done),
         accuracies(done.results, columns, comparison),
         _borders(run, done, comparison.first),

@@ -7,16 +7,15 @@ one frame each; or, where there is none of these, a table: see frames.contents. 
 of results, and models, are passed over.
 """
 
-import os
 import re
 from collections import Counter
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
 from grassmann_classify.clips import Clip
-from grassmann_classify.splits import meaning_one_of, read_parts, read_rows
+from grassmann_classify.splits import read_parts, read_rows
 from grassmann_classify.words import (
     first_of,
     grouped,
@@ -272,17 +271,6 @@ def find_labelled(folder, path):
         for clip in find_new_clips(folder)
         if not (clip.sources[0].exists() and clip.sources[0].samefile(path))
     }
-    means = meaning_one_of(clips, clips)
-    means_stem = meaning_one_of((os.path.splitext(name)[0] for name in clips), clips)
-
-    def name_of(cell):
-        for path in (cell, cell.replace("\\", "/")):
-            name = printable(PurePosixPath(path), but="")
-            for meant in (means(name), means_stem(name)):
-                if meant in clips:
-                    return meant
-        return name
-
     columns = [name for name in header if name == "split"]
     cells_of, parts = read_parts(
         path,
@@ -290,7 +278,6 @@ def find_labelled(folder, path):
         rows,
         columns,
         clips,
-        name_of,
         f"split of {printable(path.name)}",
     )
     groups = {name: cells.get("group", "") for name, cells in cells_of.items()}

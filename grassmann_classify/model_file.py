@@ -13,6 +13,7 @@ from grassmann_classify.bank import Candidate
 from grassmann_classify.clips import Collection
 from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.model import PARAMETERS, FewFrames, Model, check_model
+from grassmann_classify.rows import row_named
 from grassmann_classify.settings import RULES, Recipe, check_value
 from grassmann_sc import files, kernels
 
@@ -127,8 +128,8 @@ def _model(content, arrays):
     dtype = content.pop("dtype")
     if "rows" in arrays:
         points = np.split(arrays["rows"].astype(dtype), arrays["offset"][1:-1])
-    if "kind" in inner:
-        inner = FewFrames(**inner)
+    if "candidates" not in inner:
+        inner = FewFrames(row_named(content["method"]).reads)
     else:
         inner["candidates"] = [Candidate(*point) for point in inner["candidates"]]
         inner["recipes"] = {
@@ -148,7 +149,6 @@ def _model(content, arrays):
         "recipe": _recipe(content["recipe"]),
         "inner": inner,
         "frame": frame,
-        "parameters": _with_tuples(content["parameters"]),
     }
     return Model(
         **content,
@@ -160,12 +160,10 @@ def _model(content, arrays):
 
 
 def _recipe(content):
-    return Recipe(**_with_tuples(content))
-
-
-def _with_tuples(content):
-    """JSON's lists as the tuples that they were."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in content.items()
-    }
+    """The Recipe that JSON, whose lists were tuples, holds."""
+    return Recipe(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in content.items()
+        }
+    )

@@ -1,10 +1,12 @@
 """Splits of sets into training and test parts, of a file, by groups, at random; folds."""
 
 import csv
+import os
 import re
 import unicodedata
 import warnings
 from collections import Counter, namedtuple
+from pathlib import PurePosixPath
 
 import numpy as np
 from sklearn.model_selection import (
@@ -62,12 +64,13 @@ def read_rows(path):
 Parts = namedtuple("Parts", "how pairs")
 
 
-def read_parts(path, header, rows, columns, clips, name_of, how):
+def read_parts(path, header, rows, columns, clips, how):
     """({clip: {column: cell}} of a CSV file, each row checked; the Parts of columns).
 
     columns: those that hold train, test or nothing; clips: the names of those that are
-    there; name_of(cell): the name of the clip that a cell of the column clip means.
+    there.
     """
+    name_of = _meaning_clips([*clips])
     cells_of = {}
     lines = {}
     for line, row in rows:
@@ -115,7 +118,27 @@ def read_parts(path, header, rows, columns, clips, name_of, how):
     return cells_of, Parts(how, pairs)
 
 
-def meaning_one_of(texts, names):
+def _meaning_clips(names):
+    """A function of a cell: the name of the clip that it means, or the cell.
+
+    A clip is named by its path, without its ending if that tells which it is.
+    """
+    means = _meaning_one_of(names, names)
+    means_stem = _meaning_one_of((os.path.splitext(n)[0] for n in names), names)
+    there = {*names}
+
+    def name_of(cell):
+        for path in (cell, cell.replace("\\", "/")):
+            name = printable(PurePosixPath(path), but="")
+            for meant in (means(name), means_stem(name)):
+                if meant in there:
+                    return meant
+        return name
+
+    return name_of
+
+
+def _meaning_one_of(texts, names):
     """A function of a text: the name that it means if it means one alone, or the text.
 
     texts: what means each of the names. They are compared as people read them: some
@@ -145,16 +168,8 @@ def parts_of_file(path, clips):
             f"{path}: the first line must be clip,NAME,... with a column for each "
             f"split, got {','.join(header)!r}"
         )
-    means = meaning_one_of(clips, clips)
-    return read_parts(
-        path,
-        header,
-        rows,
-        columns,
-        clips,
-        lambda cell: means(printable(cell, but="")),
-        f"splits of {printable(path)}",
-    )[1]
+    how = f"splits of {printable(path)}"
+    return read_parts(path, header, rows, columns, clips, how)[1]
 
 
 def split_by_parts(parts, names, clip):

@@ -164,15 +164,18 @@ def accuracies(results, columns, comparison):
     )
 
 
-def conclusion(comparison, n_clips, thing):
+def conclusion(comparison, n_clips, thing, n_answers=0):
     """What a comparison says, in at most three sentences.
 
-    n_clips: of the test parts, each once; thing: what is counted, as "clip".
+    n_clips: of the test parts, each once; thing: what is counted, as "clip"; n_answers:
+    of all splits, if clips are tested in several.
     """
     first = comparison.first
     if first is None:
         return ["No row has an answer for every test part."]
     of = plural(n_clips, f"test {thing}")
+    if n_answers > n_clips:
+        of = f"{n_answers} answers on {of}"
     if comparison.pooled:
         each = comparison.pooled[first]["accuracy"]
         of = f"the {thing}s of a split in the mean, {each:.1f} % of {of}"

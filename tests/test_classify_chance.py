@@ -233,6 +233,8 @@ def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_to
     comparison = Comparison("gSC", accuracy, {}, good, 12.3, 33.3, n, "group")
     first, *others = conclusion(comparison, 60, "clip")
     assert first == "gSC is right for 87.4 % of 60 test clips (chance: 33 %)."
+    often, *_ = conclusion(comparison, 60, "clip", 240)
+    assert often.startswith("gSC is right for 87.4 % of 240 answers on 60 test clips (")
     if lines is None:
         assert others == [
             "With 5 groups no difference of rows can be told from chance."

@@ -1089,8 +1089,10 @@ def test_names_are_found_as_people_read_them(tmp_path):
     labels = labelled(tmp_path, "--labels", path)
     assert labels == {f"{name}.npy": "ab"[k % 2] for k, name in enumerate(stored)}
     path.write_text("\n".join(["clip,s", *(f"{name}.npy,train" for name in names)]))
-    parts = parts_of_file(path, [*labels])
-    assert parts.pairs[0][1] == [*labels]
+    assert parts_of_file(path, [*labels]).pairs[0][1] == [*labels]
+    path.write_text("\n".join(["clip,s", *(f"{name},train" for name in names)]))
+    assert parts_of_file(path, [*labels]).pairs[0][1] == [*labels]  # without endings
+    path.write_text("\n".join(["clip,s", *(f"{name}.npy,train" for name in names)]))
     both = [*labels, f"{names[0]}.npy"]  # two clips: each has its own name
     assert parts_of_file(path, both).pairs[0][1] == [*both[1:]]
 

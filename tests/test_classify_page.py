@@ -166,7 +166,7 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     mean = results["comparison"]["accuracy"][first]
     n = results["comparison"]["n_units"]
     assert 9 < n <= 12 and page.leads[0] == (
-        f"{first} is right for {mean:.1f} % of {n} test clips (chance: "
+        f"{first} is right for {mean:.1f} % of 30 answers on {n} test clips (chance: "
         f"{results['comparison']['chance']:.0f} %)."
     )
     pictures = {

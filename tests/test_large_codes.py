@@ -347,7 +347,9 @@ def test_a_file_that_was_cut_short_is_not_gone_on_from(start, tmp_path):
         ValueError, match="must hold the 200 rows that it says are whole"
     ):
         write_codes(path, X, D, 0.3, start=start)
-    with pytest.raises(ValueError, match="is damaged or another file"):
+    with pytest.raises(
+        ValueError, match="is damaged, of another version, or another file"
+    ):
         load_codes(path)
     with pytest.raises(
         ValueError, match="unless replace=True: out must hold the 200 rows that it says"
