@@ -6,7 +6,7 @@ import signal
 import sys
 
 from grassmann_classify.options import INSTALLED, parse, split
-from grassmann_classify.words import one_line
+from grassmann_classify.words import one_line, to_stderr
 
 # of commands that do not lie in modules of their names
 MODULES = {"add": "answering", "predict": "answering"}
@@ -42,12 +42,18 @@ def main(arguments=None, prog=None):
             getattr(module, options.name)(recipe, settings, paths, out)
 
 
+def _stop(number, _):
+    """End with the exit status that a shell gives for this signal."""
+    to_stderr("stopped")
+    sys.exit(128 + number)
+
+
 def run():
     """The command in a process of its own: Ctrl-C, SIGTERM and SIGHUP end it in a line."""
     for name in ("SIGTERM", "SIGHUP"):  # else temporary files of processes would stay
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+            signal.signal(number, _stop)
     for number, name in enumerate(["stdout", "stderr"], start=1):
         if getattr(sys, name) is None:  # closed; processes that we start need it, too
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -231,9 +231,9 @@ def _lost(clips, headers):
         failures = [r for r in members if isinstance(r, Failure)]
         avoidable = [failure for failure in failures if failure.avoidable]
         if avoidable or len(failures) == len(members):
-            share = f"{len(failures)} of {plural(len(members), 'clip')}"
+            first, *more = avoidable or failures
+            share = f"{1 + len(more)} of {plural(len(members), 'clip')}"
             name = "" if label is None else f"{label}: "
-            first = (avoidable or failures)[0]
             lines.setdefault(first.missing or first.why, []).append(name + share)
     return [f"  {', '.join(whose)}, as {why}" for why, whose in lines.items()]
 

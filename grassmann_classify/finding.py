@@ -151,7 +151,7 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
         elif images:
             why = (
                 f"{label}/ holds {plural(len(images), 'image')} directly: the images of a "
-                "clip need a folder of their own"
+                "clip need a folder of their own, in that of their class"
             )
             clips.append(
                 Clip(label, label, None, [frames.Avoidable(why, "window", 10)])
@@ -225,7 +225,7 @@ def _hint(folder):
     if labels:
         return f"; {labels.name} has labels: --labels {printable(labels)} takes them"
     clip = _example(folder)
-    if clip is None:
+    if clip is None or len(clip.relative_to(folder).parts) == 2:  # as it should lie
         return ""
     if is_table(clip) and clip.parent == folder:
         return (

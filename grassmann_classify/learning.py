@@ -293,7 +293,7 @@ def more(model, collection, clips):
         groups = [*model.groups, *(str(collection.group[i]) for i in new)]
     elif model.groups is not None or collection.group is not None:
         part = "added" if collection.group is None else "first"
-        core.warn(f"groups are passed over: the {part} sets have none")
+        core.warn(f"all groups are passed over: the {part} sets have none")
     names, owners = _names_apart(model, collection.names, whose, new, grown)
     if kinds == {"i"}:  # of signed and unsigned integers NumPy makes fractions
         both = as_integers([*model.labels.tolist(), *labels[new].tolist()])

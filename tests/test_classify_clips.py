@@ -522,7 +522,7 @@ def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, ca
     message = refused(tmp_path, *FEW)
     assert (
         "no clip could be read: run/ holds 32 images directly: the images of a clip "
-        "need a folder of their own; --window 10 cuts"
+        "need a folder of their own, in that of their class; --window 10 cuts"
     ) in message
     assert (
         message.count("; --window 10 cuts the images of a class into clips of 10") == 2
