@@ -576,14 +576,23 @@ def test_layouts_that_are_none_are_said_with_what_helps(tmp_path, folder, names,
     assert re.search(hint, refused(tmp_path, data=above / folder))
 
 
+def test_clips_of_one_class_that_lie_as_they_should_need_no_other_folder(tmp_path):
+    arrays(tmp_path / "data" / "run" / "a.npy")
+    message = refused(tmp_path)
+    assert "found 1 clip of 1 class" in message and "name the folder" not in message
+
+
 def test_clips_one_level_too_deep_are_named(tmp_path):
+    """And counted, without those that are lost for another reason."""
     data = tmp_path / "data"
     arrays(*(data / "walk" / f"{k}.npy" for k in range(4)))
-    arrays(*(data / "run" / "ann" / f"{k}.npy" for k in range(4)))
+    arrays(*(data / "run" / "ann" / f"{k}.npy" for k in range(3)))
     arrays(data / "run" / "ann" / "monday" / "a.npy")
+    (data / "run" / "ann" / "b.npy").write_bytes(b"damaged")
     assert "  run: 1 of 5 clips, as " in refused(tmp_path, *FEW)
-    (why,) = run(tmp_path, *FEW, "--skip")["failed"]
-    assert "run/ann/monday/a.npy: clips lie too deep" in why
+    whys = run(tmp_path, *FEW, "--skip")["failed"]
+    assert len(whys) == 2
+    assert "run/ann/monday/a.npy: clips lie too deep" in "".join(whys)
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):

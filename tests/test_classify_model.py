@@ -196,7 +196,8 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
     else:
         scores = result.scores
         expected = outcome.estimator.decision_function(outcome.queries)
-    assert np.allclose(scores, expected, rtol=1e-6, atol=1e-6)
+    tol = 1e-3 if "SVM" in model.method else 1e-6  # where libsvm stops
+    assert np.allclose(scores, expected, rtol=tol, atol=tol)
 
 
 def test_rows_on_videos_read_their_frames_whatever_the_recipes():
