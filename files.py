@@ -233,7 +233,8 @@ def refuse_damaged(path, kind, name="path"):
     except Exception as error:  # deep JSON, absurd shapes, ...
         raise ValueError(
             f"{name} must be a {kind} that this toolkit wrote; {os.fsdecode(path)} is "
-            f"damaged, of another version, or another file: {str(error) or type(error).__name__}"
+            "damaged, of another version, or another file: "
+            f"{str(error) or type(error).__name__}"
         ) from None
 
 

@@ -32,8 +32,8 @@ from grassmann_sc import calibration, tuning
 
 PRINTED = 12  # suspects and pairs of copies
 ODD = 1 / 2  # of what a set shares with its nearest in the median: less is nothing
-OF_PAIR = ["clip", "copy", "label", "its label", "why"]  # columns
-OF_SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
+PAIR = ["clip", "copy", "label", "its label", "why"]  # columns
+SUSPECT = ["clip", "label", "suspected", "suspicion", "because"]
 
 # how: the method with what it chose; order (n,): the sets, most suspect first;
 # suspicion (n,), -inf where nothing else could speak for the label; suspected (n,): the
@@ -52,7 +52,7 @@ def check(recipe, settings, paths, out):
     label = collection.label
     copies = copies_of(collection)
     pairs = Table(
-        OF_PAIR,
+        PAIR,
         [[names[i], names[j], label[i], label[j], why] for i, j, why in copies],
         f"{plural(len(copies), 'pair')} of copies",
     )
@@ -73,7 +73,7 @@ def check(recipe, settings, paths, out):
         if suspects.suspicion[i] > -np.inf  # else no other could speak for the label
     }
     cells = ([*row[:3], f"{row[3]:.4g}", row[4]] for row in rows.values())
-    write_rows(out, "suspects.csv", OF_SUSPECT, cells)
+    write_rows(out, "suspects.csv", SUSPECT, cells)
     wrong = [i for i, row in rows.items() if row[3] > 0 and i not in odd]
     notes = [
         f"{names[i]} and {names[j]} accuse each other: one of the two labels may be right"
@@ -85,7 +85,7 @@ def check(recipe, settings, paths, out):
             "another group, has the same"
         )
     worse = Table(
-        OF_SUSPECT,
+        SUSPECT,
         [[*rows[i][:3], f"{rows[i][3]:.2f}", rows[i][4]] for i in wrong],
         f"{plural(len(wrong), 'label')} of {len(names)} for which less speaks than for "
         f"another class, and by how much ({suspects.how})",
@@ -177,12 +177,12 @@ def suspects_among(bank, settings, end, copies=()):
         f"which is right for {100 * row.score:.0f} % in cross-validation"
     )
     codes = calibration.left_out_codes(K, group, **how)
-    sums = codes, K, K, index
-    scores, _ = core.class_scores(*sums, norm2=K.diagonal(), rule=rule)
+    coded = codes, K, K, index
+    scores, _ = core.class_scores(*coded, norm2=K.diagonal(), rule=rule)
     suspicion = calibration.suspicion(scores, index)
     suspicion[without_peers(index, group)] = -np.inf  # nothing could speak for these
     scores[np.arange(n), index] = -np.inf
-    shares = core.score_shares(*sums, norm2=K.diagonal(), rule=rule)
+    shares = core.score_shares(*coded, norm2=K.diagonal(), rule=rule)
     suspected = scores.argmax(axis=1)
     reasons = reasons_for(shares, index, suspected)
     names = [*map(labelled, collection.names, collection.label)]

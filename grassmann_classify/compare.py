@@ -184,17 +184,12 @@ def findings_of(run, done):
     """The Findings of the splits that are done."""
     collection = run.bank.collection
     comparison = compared(done.results, done.pairs, collection)
-    answered = np.concatenate([test for _, test in done.pairs])
+    tested = np.concatenate([test for _, test in done.pairs])
     is_cut = len(np.unique(collection.clip)) < len(collection.clip)
     columns = columns_of(run.settings, collection.label)
     return Findings(
         comparison,
-        conclusion(
-            comparison,
-            len(np.unique(answered)),
-            "window" if is_cut else "clip",
-            len(answered),
-        ),
+        conclusion(comparison, tested, "window" if is_cut else "clip"),
         _facts(run, done),
         accuracies(done.results, columns, comparison),
         _borders(run, done, comparison.first),

@@ -41,7 +41,7 @@ from grassmann_sc import frames
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_PRODUCTS = 1e12  # multiplications of Gaussian candidates: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
-OF_FRAMES = "size every evenly resample window axes columns arma".split()
+FRAMES_ALONE = "size every evenly resample window axes columns arma".split()
 CHOSEN = "features center stack spectrum kernels".split()
 
 
@@ -145,7 +145,11 @@ def recipe_of(clips, recipe, settings):
         return recipe
     usual = None, False, ["raw"], [1]
     options = [
-        *(name for name in OF_FRAMES if getattr(recipe, name) != getattr(Recipe, name)),
+        *(
+            name
+            for name in FRAMES_ALONE
+            if getattr(recipe, name) != getattr(Recipe, name)
+        ),
         *(name for name in CHOSEN if getattr(settings, name) not in usual),
     ]
     if options:

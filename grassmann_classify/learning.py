@@ -12,12 +12,12 @@ from grassmann_classify.clips import Clip, pictures_of, some_sets
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import inputs_for, read_by, recipes_for
 from grassmann_classify.model import (
+    PARAMETERS,
     FewFrames,
     Model,
     answers_of,
     check_model,
     everything,
-    parameters_of,
     results_of,
 )
 from grassmann_classify.rows import (
@@ -96,7 +96,6 @@ def learn(bank, recipe, settings, clips, end):
     split = everything(n)
     (kept,) = say_kept_together(collection, [split])
     rows = {}
-    learned = {}
     failed = None
     answering = replace(settings, atoms=0)  # the others have no labelled sets
     for row in evaluate(
@@ -105,7 +104,6 @@ def learn(bank, recipe, settings, clips, end):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         if row.failed is None:
-            learned[row.method.name] = parameters_of(row)
             # the others hold matrices of all sets
             rows[row.method.name] = row._replace(estimator=None, queries=None)
         failed = row.failed or failed
@@ -116,13 +114,16 @@ def learn(bank, recipe, settings, clips, end):
         collection = bank.by(name)
         recipe = bank.recipes[name]
     inner = row.inner or FewFrames(row.method.reads)
+    chosen = {name: v for name, v in row.chosen.items() if name in PARAMETERS}
+    if "n_neighbors" in chosen:
+        chosen["n_neighbors"] = min(chosen["n_neighbors"], n)
     owners = collection.names, collection.clip
     return Model(
         recipe=recipe,
         d=collection.X.shape[1],
         frame=tuple(collection.frame),
         method=row.method.name,
-        parameters=learned[row.method.name],
+        parameters=chosen,
         shrinkage=row.chosen.get("shrinkage"),
         inner=inner,
         points=inner.points(collection),

@@ -2,9 +2,8 @@
 
 It keeps what its row compares new sets with, its choices, and nothing that was fitted:
 the estimator is fitted anew whenever a model is made, so that a file, or more labelled
-sets, cannot contradict it. Labels come back as they came:
-numbers, strings or bools, all of one type. Answers are labels, why, how sure, and which
-classes are possible.
+sets, cannot contradict it. Labels come back as they came: numbers, strings or bools, all
+of one type. Answers are labels, why, how sure, and which classes are possible.
 """
 
 from collections import namedtuple
@@ -27,7 +26,8 @@ from grassmann_classify.words import (
 )
 from grassmann_sc import calibration, discriminative, shared, tuning
 
-PARAMETERS = {"lam", "n_neighbors", "rule", "C", "scale"}  # of estimators, chosen
+# of estimators, which rows choose
+PARAMETERS = {"lam", "n_neighbors", "rule", "C", "scale"}
 AT_ONCE = 200  # new sets that are answered at least
 
 
@@ -50,16 +50,6 @@ class FewFrames(namedtuple("FewFrames", "kind")):
     def joined(self, points, new):
         """The points of sets, and behind them those of others."""
         return as_one_type([*points, *new])
-
-
-def parameters_of(row):
-    """{name: value} of a fitted estimator that its row chose."""
-    usual = estimator_of(row.method.name).get_params()
-    return {
-        name: value
-        for name, value in row.estimator.get_params().items()
-        if name in PARAMETERS and value != usual[name]
-    }
 
 
 @dataclass(repr=False)

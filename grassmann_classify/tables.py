@@ -164,23 +164,23 @@ def accuracies(results, columns, comparison):
     )
 
 
-def conclusion(comparison, n_clips, thing, n_answers=0):
+def conclusion(comparison, tested, thing):
     """What a comparison says, in at most three sentences.
 
-    n_clips: of the test parts, each once; thing: what is counted, as "clip"; n_answers:
-    of all splits, if clips are tested in several.
+    tested: the clips of all test parts; thing: what is counted, as "clip".
     """
     first = comparison.first
     if first is None:
         return ["No row has an answer for every test part."]
-    of = plural(n_clips, f"test {thing}")
-    if n_answers > n_clips:
-        of = f"{n_answers} answers on {of}"
+    n_clips = len(np.unique(tested))
+    whole = plural(n_clips, f"test {thing}")
+    if len(tested) > n_clips:
+        whole = f"{len(tested)} answers on {whole}"
     if comparison.pooled:
         each = comparison.pooled[first]["accuracy"]
-        of = f"the {thing}s of a split in the mean, {each:.1f} % of {of}"
+        whole = f"the {thing}s of a split in the mean, {each:.1f} % of {whole}"
     lines = [
-        f"{first} is right for {comparison.accuracy[first]:.1f} % of {of} "
+        f"{first} is right for {comparison.accuracy[first]:.1f} % of {whole} "
         f"(chance: {comparison.chance:.0f} %)."
     ]
     others = [name for name in comparison.accuracy if name != first]

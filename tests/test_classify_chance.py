@@ -142,7 +142,7 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
     assert result.pooled["gSC"]["accuracy"] == pytest.approx(80)  # four of five
     # recalls of one half and of all three; class 0 is not in the second part
     assert result.pooled["GDA"]["balanced"] == pytest.approx((100 + 100 / 3) / 2)
-    first, *_ = conclusion(result, 4, "clip")
+    first, *_ = conclusion(result, np.arange(4), "clip")
     assert first == (
         "gSC is right for 87.5 % of the clips of a split in the mean, 80.0 % of 4 test "
         "clips (chance: 75 %)."
@@ -196,7 +196,7 @@ def test_nothing_is_in_front_where_every_row_failed():
     failed = {"gSC": [{"predicted": None, "failed": "no rank"}]}
     result = compared(failed, pairs, collection_of(label))
     assert (result.first, result.as_good, result.difference) == (None, [], None)
-    assert conclusion(result, 4, "clip") == [
+    assert conclusion(result, np.arange(4), "clip") == [
         "No row has an answer for every test part."
     ]
 
@@ -231,9 +231,9 @@ def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_to
 ):
     accuracy = dict.fromkeys(ROWS[:rows], 50.0) | {"gSC": 87.4}
     comparison = Comparison("gSC", accuracy, {}, good, 12.3, 33.3, n, "group")
-    first, *others = conclusion(comparison, 60, "clip")
+    first, *others = conclusion(comparison, np.arange(60), "clip")
     assert first == "gSC is right for 87.4 % of 60 test clips (chance: 33 %)."
-    often, *_ = conclusion(comparison, 60, "clip", 240)
+    often, *_ = conclusion(comparison, np.arange(240) % 60, "clip")
     assert often.startswith("gSC is right for 87.4 % of 240 answers on 60 test clips (")
     if lines is None:
         assert others == [
@@ -242,7 +242,7 @@ def test_a_conclusion_names_the_row_in_front_those_as_good_and_what_cannot_be_to
         return
     line = "With 30 groups differences of these rows up to 12.3 points cannot be told from chance."
     assert others == [*lines, *[line] * (rows > 1)]
-    none = conclusion(comparison._replace(difference=0.0), 60, "clip")
+    none = conclusion(comparison._replace(difference=0.0), np.arange(60), "clip")
     assert none == [first, *lines]
 
 
