@@ -56,6 +56,7 @@ def packaged():
     return {path.relative_to(ROOT).as_posix() for path in paths}
 
 
+@functools.cache
 def modules():
     """{module: its file} of the modules of the project, the core among them."""
     own = own_files()

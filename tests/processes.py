@@ -51,7 +51,8 @@ def interrupted(code, *args):
 
 def copy_modules(target, *names):
     """Copy all modules, or some, as they stand to each other."""
-    for path in [modules()[name] for name in names or modules()]:
+    paths = modules()
+    for path in [paths[name] for name in names or paths]:
         to = target / path.relative_to(ROOT)
         to.parent.mkdir(exist_ok=True)
         shutil.copy(path, to)

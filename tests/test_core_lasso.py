@@ -273,7 +273,7 @@ def test_a_lambda_that_rounding_hides_has_codes_of_nearly_the_least_cost(
 
 @pytest.mark.filterwarnings("ignore:.* did not converge")
 def test_the_last_round_is_never_spent_on_beginning_anew():
-    D, X = (gs.random_subspaces(n, 12, 2, rng=n).astype("f") for n in (200, 20))
+    D, X = (gs.random_subspaces(n, 12, 2, rng=n).astype("f") for n in (200, 10))
     for max_iter in range(28, 52):
         assert gs.gsc(X, D, 1e-9, max_iter=max_iter).any(axis=1).all()
 

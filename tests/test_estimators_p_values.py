@@ -234,7 +234,7 @@ def test_sets_of_a_group_speak_neither_for_nor_against_each_other(coding, rule):
     assert classes.tolist() == NAMES[:3].tolist()
     assert not codes[np.equal.outer(GROUPS, GROUPS)].any()
     assert (codes != 0).any(axis=1).all() and len(set(GROUPS)) == 8
-    for i in range(29):
+    for i in range(0, 29, 3):
         kept = np.flatnonzero((GROUPS != GROUPS[i]) | (np.arange(29) == i))
         mine = np.flatnonzero(kept == i)[0]
         some = K[np.ix_(kept, kept)], CLASSES[kept]

@@ -97,14 +97,11 @@ def test_angles_can_be_given(data):
 )
 def test_each_angle_is_drawn_for_each_shape(angle, shape):
     def wanted(pair):
-        return angle in pair.angles and shape(pair.X.shape[1], pair.Y.shape[1])
+        several = len(pair.angles) > 1
+        is_shape = shape(pair.X.shape[1], pair.Y.shape[1])
+        return several and is_shape and angle in pair.angles
 
     find(strategies.pairs_at_angles(), wanted, settings=soon)
-    find(
-        strategies.pairs_at_angles(),
-        lambda pair: wanted(pair) and len(pair.angles) > 1,
-        settings=soon,
-    )
 
 
 @laws
