@@ -50,6 +50,8 @@ HOLE = 10
 Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends", "gaps"])
 LABEL = "label"
 GROUP = "group"
+FEWEST_STEPS = 20  # of a column that may be a clock
+EVEN = 0.9  # the share of a clock's steps that are near the median
 UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # of clocks, in a second
 
 
@@ -532,8 +534,21 @@ def say_columns(clips, recipe, texts=()):
         ]
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
+        for name, column in zip(table.names, table.numbers.T):
+            if recipe.columns is None and _rises_evenly(column):
+                to_stderr(
+                    f"column {name} rises as a clock does: --clock {name} says that it is "
+                    "one, --columns names the others"
+                )
         return replace(recipe, columns=tuple(table.names))
     return recipe
+
+
+def _rises_evenly(column):
+    """Does a column of a table rise by even steps, as a clock or a counter?"""
+    steps = np.diff(column[np.isfinite(column)])
+    usual = np.median(steps) if len(steps) >= FEWEST_STEPS else 0
+    return usual > 0 and np.mean(np.abs(steps - usual) < usual / 2) > EVEN
 
 
 def _stretches(clip, table, alike):

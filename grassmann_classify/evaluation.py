@@ -154,9 +154,13 @@ def run_splits(
         for pair, group in zip(pairs, groups)
     ]
     # the same number of learned atoms in all splits, because a row is one method
-    methods = rows_of(
-        bank, min(split.smallest for split in splits), settings, methods_of
-    )
+    smallest = min(split.smallest for split in splits)
+    if settings.atoms > smallest:
+        to_stderr(
+            f"dictionaries of {smallest} atoms for --atoms {settings.atoms}: the smallest "
+            "training part of a fold has no more sets"
+        )
+    methods = rows_of(bank, smallest, settings, methods_of)
     fill(bank, [split.ranking for split in splits], methods, end)
     done = [{} for _ in pairs]
     began = time.perf_counter()

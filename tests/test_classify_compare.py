@@ -510,7 +510,9 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
             "0.1",
         ]
     )
-    printed = accuracies(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert err.count("dictionaries of 4 atoms for --atoms 100: the smallest") == 1
+    printed = accuracies(out)
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     rows = [*METHODS[:2], *METHODS[3:5], *METHODS[9:]]
     assert (

@@ -272,6 +272,30 @@ def test_columns_by_number_are_kept_by_their_names(cwd, capsys):
     assert "columns of first.csv: ax, ay, az" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "name, times, is_said",
+    [
+        ("t", 0.02 * np.arange(30) + 0.004 * (np.arange(30) % 2), True),
+        ("sample", np.arange(30), True),
+        ("t", np.arange(20), False),  # too few to tell
+        ("x", np.arange(30) ** 2, False),  # as a hand that moves away
+        ("x", -np.arange(30), False),
+        ("time", np.arange(30), False),  # known by its name
+    ],
+)
+def test_a_column_that_rises_as_a_clock_does_is_named(
+    cwd, capsys, name, times, is_said
+):
+    rows = [["sit", when, 1 + k % 3] for k, when in enumerate(times)]
+    write_table(cwd / "day.csv", rows, f"act,{name},ax")
+    words = f"column {name} rises as a clock does: --clock {name} says that it is one"
+    for columns in (None, (name, "ax")):
+        recipe = Recipe(2, window=5, columns=columns)
+        labelled_stretches(cwd / "day.csv", recipe, "act")
+        said = words in capsys.readouterr().err
+        assert said == (is_said and columns is None)
+
+
 def test_a_folder_of_recordings_is_one_set_of_clips(cwd, capsys):
     for k in range(2):
         write_day(cwd / "days" / f"p{k}" / "day.csv", seed=k)
