@@ -77,22 +77,34 @@ def test_inner_products_by_tiles_and_pieces_of_ragged_ranks():
         for i, j in [(0, 0), (89, 70), (40, 89), (89, 89), (3, 55)]:
             expected = np.linalg.norm(rows[i].T @ columns[j]) ** 2
             assert abs(K[i, j] - expected) < TIGHT
-    U = bases(rng, 150, 300, 24)  # in tiles of other columns than rows
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [300, 30])
+def test_gram_matrices_of_several_weights_of_the_same_directions(d, dtype):
+    rng = np.random.default_rng(0)
+    U = bases(rng, 150, d, 24).astype(dtype)  # in tiles of other columns than rows
     U[::3, :, 5:] = 0
     w = rng.random((3, 150, 24))
     w[:, :, 20:] = 0
+    tolerance = 1e-6 if dtype == np.float32 else TIGHT
+
+    def check(K, expected):
+        assert K.dtype == dtype
+        assert error(K, expected) < tolerance * np.abs(expected).max()
+
     grams = subspaces.weighted_grams(U, w)
     for K, of in zip(grams, w):
-        expected = gs.bases_gram(U * np.sqrt(of)[:, None])
-        assert error(K, expected) < TIGHT * np.abs(expected).max()
-    (total,) = subspaces.weighted_grams(U, w, total=True)
-    assert error(total, grams.sum(axis=0)) < TIGHT * np.abs(total).max()
+        sums = ((U * of[:, None]) @ U.swapaxes(1, 2)).reshape(150, -1)
+        check(K, sums @ sums.T)
+        assert np.array_equal(K, K.T)
+    total = subspaces.weighted_grams(U, w, total=True)
+    check(total, grams.sum(axis=0)[None])
     few = [1, 2, 77]  # alone with all: columns are left out that others need
     for some in (few, few[:1]):
-        cross = subspaces.weighted_grams(U[some], w[:, some], U, w)
-        assert error(cross, grams[:, some]) < TIGHT * np.abs(grams).max()
+        check(subspaces.weighted_grams(U[some], w[:, some], U, w), grams[:, some])
         back = subspaces.weighted_grams(U, w, U[some], w[:, some], total=True)
-        assert error(back[0], total[:, some]) < TIGHT * np.abs(total).max()
+        check(back, total[:, :, some])
 
 
 @laws
