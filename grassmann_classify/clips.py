@@ -93,12 +93,11 @@ def videos_of(collection, n_blocks=1):
     d = collection.frame[0] * collection.frame[1]
     if any(rows.shape[1] != n_blocks * d for rows in collection.sets):
         return None
-    clips = [
-        np.concatenate([rows[:, :d].ravel(), rows[-1, d:]]).reshape(
-            -1, *collection.frame
-        )
+    films = [
+        rows if n_blocks == 1 else np.append(rows[:, :d], rows[-1, d:])
         for rows in collection.sets
     ]
+    clips = [film.reshape(-1, *collection.frame) for film in films]
     return clips if min(map(len, clips)) > 2 else None
 
 
