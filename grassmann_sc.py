@@ -2563,6 +2563,9 @@ def check_labels(
         raise TypeError(f"{name} must be hashable, got {error}") from None
     with contextlib.suppress(TypeError):  # labels that cannot be sorted
         names = sorted(names)
+    kinds = np.number, np.bool_, np.str_
+    if len({type(name) for name in names}) > 1:  # as [*y, 1] of an array y
+        names = [name.item() if isinstance(name, kinds) else name for name in names]
     plain = len({type(name) for name in names}) == 1 and isinstance(
         names[0], (bool, int, float, str, np.generic)
     )

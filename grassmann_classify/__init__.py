@@ -25,6 +25,10 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name):
     """Imports what is asked for: --help does not wait for the toolkit."""
     if name not in _HOMES:

@@ -18,6 +18,7 @@ from grassmann_classify.learning import (
     as_integers,
     build_more,
     build_new,
+    digests_of,
     learn,
     more,
 )
@@ -180,6 +181,14 @@ def answer(settings, paths, out, model, new):
     """
     collection = build_new(model, new, settings.strict)
     answers = answers_of(model, collection)
+    kept = {*(model.digests or [])}
+    digests = digests_of(collection, model.recipe) if kept else []
+    again = [n for n, digest in zip(collection.names, digests or []) if digest in kept]
+    if again:
+        to_stderr(
+            f"the model has learned {len(again)} of {plural(len(collection.names), 'set')} "
+            f"already, as {again[0]}: how these are answered tells nothing of others"
+        )
     records = [r | {"failed": None} for r in answers.records(settings.coverage)]
     records += [
         dict.fromkeys(records[0] if records else ["clip", "answer"])

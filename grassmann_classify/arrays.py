@@ -37,6 +37,7 @@ from grassmann_classify.words import (
 from grassmann_sc import files, frames, tuning
 
 LABELS = ("label", "labels", "y")  # names of the array of labels
+GROUPS = ("group", "groups")
 BASES = "bases"
 SETS = ("frames", "X", BASES)  # names of arrays of sets
 HALVES = ("X_train", "y_train", "X_test", "y_test")  # of a split, in one file
@@ -52,6 +53,7 @@ LABEL = "label"
 GROUP = "group"
 FEWEST_STEPS = 20  # of a column that may be a clock
 EVEN = 0.9  # the share of a clock's steps that are near the median
+RATES_DIFFER = 0.1  # by so much of the first
 UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # of clocks, in a second
 
 
@@ -68,6 +70,9 @@ def load_npz(path, key=None, axes=None):
     n,channels,time. ValueError if the file does not fit together.
     """
     arrays, clips = read_sets(path, key, axes)
+    others = sorted({*_names(path)} - {*HALVES, *arrays})
+    if others:
+        to_stderr(f"passed over the arrays {first_of(others, ', ')} of {path}")
     n = len(clips)
     name = next((name for name in LABELS if name in arrays), None)
     if name is None:
@@ -148,13 +153,13 @@ def read_sets(path, key=None, axes=None):
     arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
     n = len(sources)
-    for name in ("group", *LABELS):
+    for name in (*GROUPS, *LABELS):
         if name in arrays and arrays[name].shape != (n,):
             raise ValueError(
                 f"{path}: {name} must have length {n}, one a set, got shape "
                 f"{arrays[name].shape}"
             )
-    pairs = zip(sources, arrays.get("group", [""] * n))
+    groups = next((arrays[name] for name in GROUPS if name in arrays), [""] * n)
     clips = [
         Clip(
             f"set {i}",
@@ -162,7 +167,7 @@ def read_sets(path, key=None, axes=None):
             None if is_unnamed(group) else group_named(group),
             [source],
         )
-        for i, (source, group) in enumerate(pairs)
+        for i, (source, group) in enumerate(zip(sources, groups))
     ]
     return arrays, clips
 
@@ -205,7 +210,7 @@ def _sets_in_one(X, name, axes):
     fits = X.ndim == len(names) and "n" in names
     if not fits or X.dtype.kind not in "biuf" or not X.size:
         raise ValueError(
-            f"{name} must hold real numbers with the axes {axes}, of which n is one, got "
+            f"{name} must hold real numbers along the axes {axes}, n among them, got "
             f"{X.dtype} {X.shape}"
         )
     X = np.moveaxis(X, [names.index("n"), names.index("time")], [0, 1])
@@ -220,7 +225,7 @@ def _unpadded(rows):
 
 def _npz_arrays(path, key=None, axes=None):
     """The arrays of the file that are used here; that of an .npy file is X."""
-    names = {*LABELS, *SETS, *HALVES, "offset", "group", key or "frames"}
+    names = {*LABELS, *GROUPS, *SETS, *HALVES, "offset", key or "frames"}
     used = "|".join([*map(re.escape, names), PARTS])
     single = str(path).lower().endswith(".npy")
     name = "X"  # of a file that is one array, whatever its own name
@@ -240,9 +245,11 @@ def _npz_arrays(path, key=None, axes=None):
         if "Object arrays" in str(error):
             cure = (
                 "; labels are saved as text by y.astype(str)"
-                if name in (*LABELS, "group")
+                if name in (*LABELS, *GROUPS)
                 else "; sets of several lengths are saved as frames, offset and label"
             )
+        elif "allow_pickle=" in str(error):  # NumPy's guess of any other content
+            error = "it is no such file"
         raise ValueError(
             f"{path} must be an {kind} writes it: {error or type(error).__name__}{cure}"
         ) from None
@@ -464,7 +471,24 @@ def _read_tables(tables, recipe, texts):
                 why = error
         return why
 
-    return threaded(read_first, tables, "recordings")
+    results = threaded(read_first, tables, "recordings")
+    others = [
+        f"{clip.name} ({_rate(table):.3g})"
+        for clip, table in zip(tables, results)
+        if clock and recipe.rate and isinstance(table, Recording)
+        if abs(_rate(table) / recipe.rate - 1) > RATES_DIFFER
+    ]
+    if others:
+        to_stderr(
+            f"other rows a second than the {recipe.rate:.3g} of the first recording: "
+            f"{first_of(others, ', ')}; a window has as many rows in all"
+        )
+    return results
+
+
+def _rate(table):
+    """Rows a second of a Recording with a clock."""
+    return float(1 / np.median(table.ends - table.begins))
 
 
 def _times(column, cells, each_second, hole):
@@ -536,11 +560,13 @@ def say_columns(clips, recipe, texts=()):
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
         for name, column in zip(table.names, table.numbers.T):
             if recipe.columns is None and _rises_evenly(column):
+                is_clock = f", --clock {name} if it tells seconds" * (not recipe.clock)
                 to_stderr(
-                    f"column {name} rises as a clock does: --clock {name} says that it is "
-                    "one, --columns names the others"
+                    f"column {name} rises by even steps, as a clock or a counter: "
+                    f"--columns names the others{is_clock}"
                 )
-        return replace(recipe, columns=tuple(table.names))
+        rate = _rate(table) if recipe.clock else recipe.rate
+        return replace(recipe, columns=tuple(table.names), rate=rate)
     return recipe
 
 

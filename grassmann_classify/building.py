@@ -32,7 +32,7 @@ from grassmann_sc import frames, shared, subspaces
 ADVICE = {  # for arguments of frames.Avoidable
     "size": "--size 32 32 brings the frames to one size",
     "key": "--key {} takes that array of each file",
-    "window": "--window 10 cuts the images of a class into clips of 10",
+    "window": "--window {0} cuts the images of a class into clips of {0}",
 }
 # Of a clip before it is decoded. n_frames: None where a video does not tell it; size:
 # (height, width) or (d,) of its frames
@@ -119,6 +119,8 @@ def survey(clips, recipe, shape=None):
             here, there = map(size_in_words, (size, usual))
             can_resize = shape is None and len(size) == len(usual) == 2
             advice = f"; {ADVICE['size']}" * can_resize
+            if shape is not None and usual == (headers[name].n_frames,):
+                advice = "; it looks transposed"
             why = f"{name}: has frames of {here} and {who} {there}{advice}"
             headers[name] = Failure(why, True, headers[name])
     return headers
@@ -154,7 +156,7 @@ def _needs(recipe):
     if recipe.arma:
         return {max(p, recipe.arma): f"ARMA of {recipe.arma} blocks, p = {p},"} | needs
     words = [f"p = {p}"] * (p > 1) + [f"a stack of {recipe.stack}"] * (recipe.stack > 1)
-    return {p + recipe.stack - 1: " with ".join(words)} | needs
+    return {p + recipe.stack - 1: " with ".join(words) or "a clip"} | needs
 
 
 def _shape_of(source, recipe):

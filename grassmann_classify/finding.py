@@ -137,7 +137,7 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
             group = inner[0] if len(inner) > 1 or contents(path).clips else None
             too_deep = frames.Avoidable(
                 f"{path}: clips lie too deep: they belong into the folder of a class, or of "
-                "a group within it"
+                "a group within it, or --labels names a file of labels"
             )
             source = path if len(inner) < 3 else too_deep
             clips.append(Clip(name, label, group_of(path, group, group_by), [source]))
@@ -149,12 +149,13 @@ def find_clips(folder, group_by=None, recipe=None, fewest=2):
         elif images and recipe and recipe.window:
             clips += _windows_of(images, label, recipe, group_by)
         elif images:
+            window = max(1, min(10, len(images) // 2))
             why = (
                 f"{label}/ holds {plural(len(images), 'image')} directly: the images of a "
                 "clip need a folder of their own, in that of their class"
             )
             clips.append(
-                Clip(label, label, None, [frames.Avoidable(why, "window", 10)])
+                Clip(label, label, None, [frames.Avoidable(why, "window", window)])
             )
         elif not inside:
             to_stderr(f"passed over: {label}/, which holds no clip")
@@ -227,11 +228,15 @@ def _hint(folder):
     clip = _example(folder)
     if clip is None or len(clip.relative_to(folder).parts) == 2:  # as it should lie
         return ""
-    if is_table(clip) and clip.parent == folder:
+    if clip.parent == folder:
+        recording = (
+            f"if {clip.name} is a recording with a column of labels, --label-column names "
+            "that column; "
+        ) * is_table(clip)
         return (
-            f"; if {clip.name} is a recording with a column of labels, --label-column "
-            "names that column; if it is a clip, put it into the folder of its class, or "
-            "--labels names a file of labels"
+            f"; {recording}if {clip.name} is a clip, it belongs into the folder of its "
+            f"class: if {folder.name} is one, name the folder above; else --labels may name "
+            "a file of labels"
         )
     return (
         f"; a clip of it is {clip.relative_to(folder)}: name the folder above those of "

@@ -118,6 +118,8 @@ def learn(bank, recipe, settings, clips, end):
     if "n_neighbors" in chosen:
         chosen["n_neighbors"] = min(chosen["n_neighbors"], n)
     owners = collection.names, collection.clip
+    digests = digests_of(collection, recipe)
+    _warn_of_copies(digests or [], label, collection.names)
     return Model(
         recipe=recipe,
         d=collection.X.shape[1],
@@ -130,13 +132,24 @@ def learn(bank, recipe, settings, clips, end):
         labels=label,
         names=[*collection.names],
         clips=clip_names(*owners),
-        digests=digests_of(collection, recipe),
+        digests=digests,
         groups=None if collection.group is None else [*map(str, collection.group)],
         chosen=all_in_words(row.chosen),
         score=float(row.score),
         judged=n,
         pictures=pictures_of(*owners, clips, recipe),
     )
+
+
+def _warn_of_copies(digests, label, names):
+    """A warning if a set is there under two labels."""
+    first = {}
+    for digest, c, name in zip(digests, label.tolist(), names):
+        before, other = first.setdefault(digest, (name, c))
+        if c != other:
+            core.warn(
+                f"{before} and {name} are the same and have two labels, {other} and {c}"
+            )
 
 
 def _row_that_answers(rows, failed, is_named, unit):

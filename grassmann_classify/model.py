@@ -222,7 +222,11 @@ class Answers(
     def to_frame(self, coverage=0.9):
         """The records as a pandas.DataFrame."""
         pandas = shared.import_extra("pandas", "to_frame needs pandas", "pandas")
-        return pandas.DataFrame([*map(in_cells, self.records(coverage))])
+        rows = [*map(in_cells, self.records(coverage))]
+        frame = pandas.DataFrame(rows)
+        # of numbers and None pandas makes fractions
+        frame["answer"] = np.array([row["answer"] for row in rows], object)
+        return frame
 
     def _repr_html_(self):
         """A table for notebooks, None without pandas."""

@@ -207,7 +207,7 @@ class Recipe:
     resample: int | None = None  # the rows, linearly in time
     window: int | None = None  # rows of a set, of which a clip may give several
     step: int | None = None  # from one window's first row to the next's, None: window
-    rate: float | None = None  # rows a second
+    rate: float | None = None  # rows a second; with a clock, of the first recording
     clock: str | None = None  # the column of tables that tells the time of rows
     # the rows of each set, linearly in time, before they are stacked
     steps: int | None = None

@@ -179,9 +179,11 @@ def conclusion(comparison, tested, thing):
     if comparison.pooled:
         each = comparison.pooled[first]["accuracy"]
         whole = f"the {thing}s of a split in the mean, {each:.1f} % of {whole}"
+    ahead = comparison.accuracy[first] - comparison.chance
+    as_chance = ", which is as good" * bool(ahead <= comparison.difference)
     lines = [
         f"{first} is right for {comparison.accuracy[first]:.1f} % of {whole} "
-        f"(chance: {comparison.chance:.0f} %)."
+        f"(chance: {comparison.chance:.0f} %{as_chance})."
     ]
     others = [name for name in comparison.accuracy if name != first]
     if not others:

@@ -501,6 +501,15 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
     assert split["accuracy"] > 80
 
 
+def test_a_first_look_tests_as_many_classes_as_a_split_does():
+    """Where persons are left out, the first may have a class alone."""
+    train, test = PARTS
+    alone = test[LABEL[test] == 0]
+    pairs = [(np.setdiff1d(np.arange(len(LABEL)), alone), alone), PARTS]
+    look = first_look(bank_of(), pairs, Settings(methods=["gSC"]))
+    assert np.array_equal(look.pairs[0][1], test)
+
+
 def test_a_first_look_at_all_sets_answers_in_the_order_of_the_split():
     """Random splits are in no order; rows that are done stand beside those of the look."""
     order = np.random.default_rng(0).permutation(12)

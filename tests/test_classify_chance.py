@@ -145,7 +145,7 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
     first, *_ = conclusion(result, np.arange(4), "clip")
     assert first == (
         "gSC is right for 87.5 % of the clips of a split in the mean, 80.0 % of 4 test "
-        "clips (chance: 75 %)."
+        "clips (chance: 75 %, which is as good)."
     )
     table = accuracies(results, ["accuracy", "balanced", "f1"], result)
     assert table.columns[3:5] == ["balanced, %", "±"]

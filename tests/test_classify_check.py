@@ -354,6 +354,14 @@ def test_copies_do_not_speak_for_a_wrong_label_of_both(tmp_path, capsys):
     assert all(row["suspected"] == "0" and float(row["suspicion"]) > 0 for row in first)
 
 
+def test_a_copy_under_another_label_speaks_not_against_the_right_one(tmp_path):
+    sets, label = sets_of(n_classes=3)
+    data = stacked(tmp_path / "s.npz", [*sets, sets[0]], np.append(label, 1))
+    report = checked(tmp_path / "out", data)
+    suspects = [row for row in report["suspects"] if float(row["suspicion"]) > 0]
+    assert [row["clip"] for row in suspects] == [f"set {len(sets)}"]
+
+
 def test_clusters_of_clips_that_are_there_twice_are_doubted(tmp_path, capsys):
     sets, _ = sets_of(n_classes=3, n=4)
     for k, rows in enumerate([*sets, *sets]):

@@ -533,7 +533,7 @@ def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, ca
     images(data / "jump", frames_of("jump", 0))
     message = refused(tmp_path, *FEW)
     assert "  jump: 1 of 1 clip, as jump/ holds 8 images directly" in message
-    assert "--window 10 cuts" in message
+    assert "--window 4 cuts the images of a class into clips of 4" in message
     message = "passed over: 32 images in run/, as 0.png, beside clips"
     assert message in capsys.readouterr().err
     assert {*labelled(tmp_path, "--skip").values()} == {"run", "walk"}
@@ -551,12 +551,12 @@ def arrays(*paths):
         (
             "x",
             ["run1.npy", "walk1.npy"],
-            "a clip of it is run1.npy: name the folder above .* which holds CLASS/run1",
+            "if run1.npy is a clip, .* class: if x is one, name the folder above; else --labels",
         ),
         (
             "x",
             ["a.npy", "../y/b.npy"],
-            "a clip of it is a.npy: name the folder above",
+            "if a.npy is a clip, .* if x is one, name the folder above",
         ),
         (
             "",

@@ -92,6 +92,26 @@ def test_of_frames_beside_bases_a_key_names_the_right_ones(cwd, capsys):
         main(["compare", "data", *QUICK])
 
 
+@pytest.mark.parametrize("name", ["group", "groups"])
+def test_groups_of_a_file_are_read_and_other_arrays_named(cwd, capsys, name):
+    """Else sets of a person would train and be tested, without a word."""
+    X = np.random.default_rng(0).standard_normal((6, 9, 2))
+    arrays = {"X": X, "y": np.arange(6) % 2, "subject": np.arange(6), "age": 3}
+    np.savez("X.npz", **arrays, **{name: list("aabbcc")})
+    clips, _ = load_npz(cwd / "X.npz")
+    assert [clip.group for clip in clips] == list("aabbcc")
+    assert "passed over the arrays age, subject of " in capsys.readouterr().err
+    np.savez("X.npz", **arrays, **{name: list("aab")})
+    with pytest.raises(ValueError, match=f"{name} must have length 6, one a set"):
+        load_npz(cwd / "X.npz")
+
+
+def test_a_file_of_another_kind_is_said_to_be_none(cwd):
+    (cwd / "X.npz").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
+    with pytest.raises(ValueError, match="as np.savez writes it: it is no such file$"):
+        load_npz(cwd / "X.npz")
+
+
 def test_train_and_test_parts_in_one_file_are_a_split(cwd, capsys):
     rng = np.random.default_rng(0)
     y = np.arange(20) % 2

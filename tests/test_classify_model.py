@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import grassmann_classify
 import grassmann_sc as core
 from grassmann_classify import add, fit, load, predict, save
 from grassmann_classify.__main__ import main
@@ -418,6 +419,10 @@ KEPT_LABELS = {
     "empty": ["", " ", "a\0b"],
     "objects": np.array(["b", "a", "c"], object),
     "scalars": [np.int16(4), np.int16(2), np.int16(3)],
+    "scalars first": [np.int64(4), 2, np.int64(3)],
+    "scalars last": [4, np.int64(2), 3],
+    "texts, mixed": ["b", np.str_("a"), "c"],
+    "fractions, mixed": [0.5, np.float64(1.5), -1.0],
 }
 
 
@@ -717,8 +722,13 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     names |= {"method", "chosen", "failed"}
     scores = [name for name in first[0] if name not in names]
     assert [name.split()[1] for name in scores] == ["run", "walk"]
+    again = command(data, "predict", data / "data" / "run", "--model", kept)
+    assert len(again) == 6
+    err = capsys.readouterr().err
+    assert "the model has learned 6 of 6 sets already, as 0.npy: how these" in err
     shutil.rmtree(data / "data")
     assert command(data, "predict", data / "new", "--model", kept) == first
+    assert "has learned" not in capsys.readouterr().err
     alone = command(data, "predict", data / "new" / "a.npy", "--model", kept)
     assert [row["answer"] for row in alone] == ["run"]
     line = capsys.readouterr().out.splitlines()[-1]
@@ -1174,6 +1184,29 @@ def test_equal_sets_of_one_call_are_learned_as_fit_learns_them():
     assert [*grown.labels] == [*labels[:12], *labels[[12, 13, 12]]]
     with pytest.warns(UserWarning, match="passed over 1 .*: added set 1"):
         assert len(add(grown, [sets[14], sets[12]], labels[[14, 12]]).labels) == 16
+
+
+def test_a_set_that_is_there_under_two_labels_is_said():
+    sets, labels = image_sets()
+    with pytest.warns(
+        UserWarning, match="set 0 and set 24 .* have two labels, a and b"
+    ):
+        fit([*sets, sets[0]], [*"abc" * 8, "b"], settings=settings_of("gSC", p=[2]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit([*sets, sets[0]], [*"abc" * 8, "a"], settings=settings_of("gSC", p=[2]))
+
+
+def test_new_clips_that_are_turned_are_said_to_look_so():
+    sets, labels = image_sets()
+    model = fit(sets, labels, settings=settings_of("gSC", p=[2]))
+    turned = np.ones((sets[0].shape[1], 40))
+    with pytest.warns(UserWarning, match="has frames of 40 .*; it looks transposed"):
+        assert len(predict(model, [sets[0], turned]).labels) == 1
+
+
+def test_the_names_of_a_program_are_listed():
+    assert {"fit", "predict", "add", "load", "save"} <= {*dir(grassmann_classify)}
 
 
 def test_integers_of_any_type_stay_integers():

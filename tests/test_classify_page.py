@@ -165,9 +165,11 @@ def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
     )
     mean = results["comparison"]["accuracy"][first]
     n = results["comparison"]["n_units"]
+    chance = results["comparison"]["chance"]
+    is_chance = mean - chance <= results["comparison"]["difference"]
     assert 9 < n <= 12 and page.leads[0] == (
         f"{first} is right for {mean:.1f} % of 30 answers on {n} test clips (chance: "
-        f"{results['comparison']['chance']:.0f} %)."
+        f"{chance:.0f} %{', which is as good' * is_chance})."
     )
     pictures = {
         path.stem: path.read_bytes()

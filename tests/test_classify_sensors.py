@@ -1,6 +1,7 @@
 """Sensors: tables, long recordings cut into windows, arrays of channels."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.arrays import (
     labelled_stretches,
     load_npz,
+    new_stretches,
     read_sets,
 )
 from grassmann_classify.building import build_all
@@ -288,12 +290,33 @@ def test_a_column_that_rises_as_a_clock_does_is_named(
 ):
     rows = [["sit", when, 1 + k % 3] for k, when in enumerate(times)]
     write_table(cwd / "day.csv", rows, f"act,{name},ax")
-    words = f"column {name} rises as a clock does: --clock {name} says that it is one"
+    words = (
+        f"column {name} rises by even steps, as a clock or a counter: --columns names the "
+        f"others, --clock {name} if it tells seconds"
+    )
     for columns in (None, (name, "ax")):
         recipe = Recipe(2, window=5, columns=columns)
         labelled_stretches(cwd / "day.csv", recipe, "act")
         said = words in capsys.readouterr().err
         assert said == (is_said and columns is None)
+
+
+def test_recordings_of_other_rates_are_named(cwd, capsys):
+    """By their clocks: a window of as many rows lasts longer or shorter."""
+    for name, rate in (("a", 50), ("b", 51), ("c", 25)):
+        rows = [[k / rate, "sit", 1 + k % 3] for k in range(30)]
+        write_table(cwd / "days" / f"{name}.csv", rows, "t,act,ax")
+    words = (
+        "other rows a second than the 50 of the first recording: c.csv (25); a window"
+    )
+    recipe = Recipe(2, window=5, clock="t")
+    _, recipe = labelled_stretches(cwd / "days", recipe, "act")
+    assert recipe.rate == pytest.approx(50) and recipe.unit == "seconds"
+    assert capsys.readouterr().err.count(words) == 1
+    new_stretches(find_new_clips(cwd / "days"), recipe)
+    assert words in capsys.readouterr().err
+    new_stretches(find_new_clips(cwd / "days"), replace(recipe, clock=None))
+    assert "other rows" not in capsys.readouterr().err
 
 
 def test_a_folder_of_recordings_is_one_set_of_clips(cwd, capsys):
@@ -621,14 +644,14 @@ def test_sets_that_are_filled_up_by_nan_end_where_they_end(cwd):
         (
             {"X": np.zeros((4, 5, 6, 7, 8)), "y": np.arange(4)},
             None,
-            "n,time,channels, of",
+            "n,time,channels, n among them",
         ),
         (
             {"X": np.zeros((4, 5))},
             "n,channels,time",
             "axes n,channels,time, .* got float64",
         ),
-        ({"X": np.zeros((4, 5))}, "time,channels", "of which n is one"),
+        ({"X": np.zeros((4, 5))}, "time,channels", "time,channels, n among them"),
         (
             {"X": np.zeros((4, 0, 3)), "y": np.arange(4)},
             None,
