@@ -262,3 +262,12 @@ def test_classes_and_groups_have_their_shares_and_what_they_are_taken_for():
         ["p1", 4, "25"],
         ["p10", 6, "83"],
     ]
+
+
+def test_groups_that_are_not_tested_are_none_to_compare():
+    label = np.arange(24) % 2
+    group = np.repeat([*"abcdefgh"], 3)
+    pairs = [(np.arange(12), np.arange(12, 24))]  # four groups are tested
+    results = rows_of({"gSC": np.ones(24, bool)}, pairs, label)
+    result = compared(results, pairs, collection_of(label, group))
+    assert (result.n_units, result.unit) == (12, "clip")

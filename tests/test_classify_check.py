@@ -17,7 +17,7 @@ from grassmann_classify.check import (
     shared_with_nearest,
     suspects_among,
 )
-from grassmann_classify.clips import Clip
+from grassmann_classify.clips import Clip, Collection
 from grassmann_classify.cluster import clusters_of
 from grassmann_classify.finding import MARK
 from grassmann_classify.settings import Recipe, Settings
@@ -370,3 +370,37 @@ def test_clusters_of_clips_that_are_there_twice_are_doubted(tmp_path, capsys):
     options = "-k", "3", "--p", "3", "--no-pictures", "--out"
     main(["cluster", str(tmp_path / "data"), *options, str(tmp_path / "out")])
     assert "12 pairs of copies, as 00.npy and 12.npy: " in capsys.readouterr().out
+
+
+def test_rounding_is_nothing_that_sets_share():
+    """Two groups in three directions each, two sets orthogonal to all, in a turned space."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    some = [Q[:, k : k + 3] @ rng.standard_normal((3, 2)) for k in (0, 0, 0, 4, 4, 4)]
+    X = np.array([*(np.linalg.qr(A)[0] for A in some), Q[:, 8:10], Q[:, 10:12]])
+    clusters = clusters_of(X, 2, 0)
+    assert clusters.alone.tolist() == [6, 7]
+    assert clusters.reasons[6:] == [[], []]
+
+
+def test_sets_of_all_directions_are_compared_without_the_last():
+    """Else they all share everything, and none would be unlike all others."""
+    angles = np.array([0, 0.05, 0.1, 0.15, np.pi / 2])
+    c = np.cos(angles)
+    s = np.sin(angles)
+    X = np.array([[c, -s], [s, c]]).transpose(2, 0, 1)
+    shared = shared_with_nearest(Collection(X, *[None] * 3, None, (), np.arange(5)))
+    assert (shared[:4] > 0.9).all() and shared[4] < 0.1
+
+
+def test_what_nothing_explains_is_not_counted_among_wrong_labels(tmp_path, capsys):
+    sets, label = sets_of()
+    rng = np.random.default_rng(7)
+    for i in (5, 13, 22, 29):
+        sets[i] = rng.standard_normal(sets[i].shape)
+    data = stacked(tmp_path / "data.npz", sets, label)
+    report = checked(tmp_path / "out", data, "--p", "4", "--no-pictures")
+    odd = [row for row in report["suspects"] if row["because"] == "nothing"]
+    assert max(float(row["suspicion"]) for row in odd) > 0
+    words = "0 of 32 labels may be wrong; 0 pairs of copies; 4 clips unlike all others"
+    assert words in capsys.readouterr().out

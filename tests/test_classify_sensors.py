@@ -705,3 +705,28 @@ def test_rows_without_a_group_are_left_out_and_the_others_keep_theirs(cwd, capsy
     out, err = capsys.readouterr()
     assert "left out: 90 rows without person" in err
     assert "3 splits: one group left out at a time" in out and "3 groups" in out
+
+
+@pytest.mark.parametrize(
+    "cells", [["0", "1", "", *map(str, range(3, 30))], [*map(str, range(21))]]
+)
+def test_a_clock_with_a_gap_and_one_of_twenty_steps_are_named(cwd, capsys, cells):
+    rows = [["sit", cell, 1 + k % 3] for k, cell in enumerate(cells)]
+    write_table(cwd / "day.csv", rows, "act,t,ax")
+    labelled_stretches(cwd / "day.csv", Recipe(2, window=5), "act")
+    assert "column t rises by even steps" in capsys.readouterr().err
+
+
+def test_rows_between_windows_that_do_not_touch_are_in_none(cwd, capsys):
+    rows = [[i % 2, i % 3, "walk"] for i in range(21)]
+    write_table(cwd / "day.csv", rows, "x,y,activity")
+    labelled_stretches(cwd / "day.csv", Recipe(1, window=5, step=8), "activity")
+    assert "6 rows in no window" in capsys.readouterr().err
+
+
+def test_a_row_without_a_label_and_a_number_is_left_out_for_its_label(cwd, capsys):
+    rows = [[1, 2, "sit"]] * 9 + [["", 2, ""]] + [[2, 1, "run"]] * 9
+    write_table(cwd / "day.csv", rows, "x,y,act")
+    labelled_stretches(cwd / "day.csv", Recipe(1, window=3), "act")
+    err = capsys.readouterr().err
+    assert "left out: 1 row without act" in err and "missing number" not in err

@@ -11,6 +11,7 @@ from grassmann_classify.inputs import inputs_for
 from grassmann_classify.settings import Paths, Recipe, Settings
 from grassmann_classify.splits import (
     folds,
+    folds_of_split,
     kept_together,
     parts_of_file,
     say_kept_together,
@@ -277,3 +278,27 @@ def test_more_neighbours_than_clips_to_train_are_all_of_them():
     rows = evaluation.evaluate(inputs, collection.label, None, parts, settings)
     (row, *_) = [row for row in rows if row.method.name.startswith("gLC")]
     assert row.failed is None and row.estimator.n_neighbors == 8
+
+
+def test_a_class_of_one_group_does_not_tear_the_groups_of_others():
+    label = np.array([*"aaaabbbbcca"])
+    group = np.array([0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3])  # c: group 2 alone
+    split = tuning.Split(np.arange(10), np.arange(10, 11))
+    kept, reasons = kept_together(label, group, None, split)
+    assert kept.tolist() == group.tolist()
+    assert len(reasons) == 1 and "needs two groups of a class to train" in reasons[0]
+
+
+def test_repeated_folds_of_groups_are_other_folds():
+    group = np.repeat(np.arange(20), 3)
+    pairs = folds(group % 2, group, seed=0, repeats=2)
+    tested = [sorted({*group[validate].tolist()}) for _, validate in pairs]
+    assert sorted(tested[:5]) != sorted(tested[5:])
+
+
+@pytest.mark.parametrize("n, n_repeats", [(601, 1), (600, 1), (599, 2), (60, 5)])
+def test_folds_of_few_sets_are_repeated(monkeypatch, n, n_repeats):
+    monkeypatch.setattr("grassmann_classify.splits.MOST_REPEATS", 5)
+    label = np.arange(n) % 2
+    pairs, repeats = folds_of_split(label, None, np.arange(n), Settings())
+    assert repeats == n_repeats and len(pairs) == 5 * n_repeats

@@ -803,3 +803,44 @@ def test_answers_become_a_frame_of_pandas(monkeypatch):
     with pytest.raises(ImportError, match="to_frame needs pandas.*pip install pandas"):
         answers.to_frame()
     assert answers._repr_html_() is None
+
+
+def test_time_counts_by_how_long_rows_last():
+    times = np.array([(0, 1), (1, 2), (2, 10)], float)
+    rows = [np.array(["r"] * 3), times, np.array(["a", "a", "b"])]
+    spans = np.array([(0, 2), (2, 10)], float)
+    answers = np.array(["a", "a"])
+    score = score_of(rows, of((0, 10, "a")), ["r"] * 2, spans, answers)
+    assert score.time == pytest.approx(2 / 10)
+
+
+def test_a_gap_as_long_as_a_window_that_overlaps_others_has_a_border():
+    truth = of((0, 10, "a"), (15, 20, "b"))
+    spans = np.array([(0, 10), (1, 11), (2, 12)], float)
+    assert median_border(truth, truth, spans) == (0, 1)
+
+
+def test_a_border_that_is_missed_is_off_by_the_length_of_its_own_recording():
+    truth = of((0, 10, "a"), (10, 30, "b"))
+    longer = of((0, 90, "a"), recording="q")
+    spans = np.array([(0, 2.0)])
+    assert median_border(truth, of((0, 30, "a")) + longer, spans) == (30, 1)
+
+
+@pytest.mark.parametrize(
+    "times, every, starts",
+    [
+        (np.arange(80) + 14 * (np.arange(80) > 40), 1, [0, 41]),
+        # of which a window of 20 rows lasts longer than the hole
+        (np.arange(80) + 14 * (np.arange(80) > 40), 4, [0]),
+        (np.arange(80) / 20 + 2 * (np.arange(80) >= 40), 1, [0, 40]),
+    ],
+)
+def test_a_hole_ends_a_stretch_if_it_is_longer_than_rows_and_windows(
+    tmp_path, times, every, starts
+):
+    lines = [f"{time},{i % 2},{i % 3},walk" for i, time in enumerate(times)]
+    (tmp_path / "day.csv").write_text("\n".join(["t,x,y,activity", *lines]))
+    recipe = Recipe(1, window=5, every=every, clock="t")
+    clips, _ = labelled_stretches(tmp_path / "day.csv", recipe, "activity")
+    assert [clip.name for clip in clips] == [f"day.csv@{start}" for start in starts]
