@@ -36,6 +36,7 @@ from grassmann_classify.timeline import (
 from grassmann_classify.words import (
     UNLIKE,
     UNUSUAL,
+    is_unnamed,
     naming,
     plural,
     rounded,
@@ -213,6 +214,16 @@ def answer(settings, paths, out, model, new):
         words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
+    labels = {clip.name: clip.label for clip in new if clip.label is not None}
+    truth = {name: str(c) for name, c in labels.items() if not is_unnamed(c)}
+    right = [
+        str(record["answer"]) == truth[record["clip"]]
+        for record in records
+        if record["clip"] in truth
+    ]
+    if right:
+        share = 100 * np.mean(right)
+        words.append(f"{share:.1f} % of {plural(len(right), 'labelled clip')} right")
     report.section("Answers")
     when = [] if answers.spans is None else ["start", "end"]
     unit = model.recipe.unit

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from grassmann_classify.arrays import (
+    LABELS,
     holds_sets,
     labelled_stretches,
     load_npz,
@@ -122,11 +123,15 @@ def say_alike(labels):
 def new_clips(path, recipe, settings):
     """(Clips of a folder, a file of sets, or one clip; the Recipe with their columns).
 
-    Labels of recordings are truth. Groups are told by group_by, where it matches, or by
+    Labels of recordings are truth, those of a file of sets are the clips'. Groups are told by group_by, where it matches, or by
     group_column.
     """
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
-        return read_sets(path, recipe.key, recipe.axes)[1], recipe
+        arrays, clips = read_sets(path, recipe.key, recipe.axes)
+        labels = next((arrays[name] for name in LABELS if name in arrays), None)
+        if labels is not None:
+            clips = [c._replace(label=label) for c, label in zip(clips, labels)]
+        return clips, recipe
     recordings = recipe.columns is not None and recipe.window is not None
     clips = with_bases(find_new_clips(path, settings.group_by, recordings), recipe.key)
     check_clock(clips, recipe)

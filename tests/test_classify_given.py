@@ -106,6 +106,27 @@ def test_groups_of_a_file_are_read_and_other_arrays_named(cwd, capsys, name):
         load_npz(cwd / "X.npz")
 
 
+def test_labels_of_new_sets_tell_how_many_answers_are_right(cwd, capsys):
+    rng = np.random.default_rng(0)
+    y = np.arange(12) % 2
+    X = rng.standard_normal((12, 9, 1)) * np.eye(3)[y][:, None]
+    X += 0.1 * rng.standard_normal(X.shape)
+    np.savez("old.npz", X=X, y=y)
+    wrong = [*"010011", "", "nan"]
+    np.savez("new.npz", X=X[:8] + 0.01 * rng.standard_normal((8, 9, 3)), y=wrong)
+    np.savez("bare.npz", X=X[:8])
+    quick = [*QUICK, "--recipe", "plain", "--p", "1", "--no-kernels"]
+    learned = "predict", "--data", "old.npz", "--save", "m.npz", "--methods", "gsc"
+    main([*learned, *quick])
+    capsys.readouterr()
+    main(["predict", "new.npz", "--model", "m.npz", "--no-pictures"])
+    out = capsys.readouterr().out
+    assert "\n66.7 % of 6 labelled clips right\n" in out
+    main(["predict", "new.npz", "--model", "m.npz", "--no-pictures", "--json"])
+    main(["predict", "bare.npz", "--model", "m.npz", "--no-pictures"])
+    assert "labelled clips right" not in capsys.readouterr().out
+
+
 def test_a_file_of_another_kind_is_said_to_be_none(cwd):
     (cwd / "X.npz").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
     with pytest.raises(ValueError, match="as np.savez writes it: it is no such file$"):
