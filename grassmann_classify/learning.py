@@ -65,6 +65,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     for name in {recipe.features, *(settings.features or [])}:
         core.check_choice(name, "features", *frames.DESCRIPTORS)
     shared.check_sequence(sets, "sets", "arrays of frames")
+    shared.warn_of_transposed(sets)
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
     clips = clips_of("set", sets, labels, groups)

@@ -1205,6 +1205,12 @@ def test_new_clips_that_are_turned_are_said_to_look_so():
         assert len(predict(model, [sets[0], turned]).labels) == 1
 
 
+def test_sets_that_look_transposed_are_learned_with_a_warning():
+    sets, labels = image_sets()
+    with pytest.warns(UserWarning, match="have 6 frames of 12 features: transposed?"):
+        fit(np.array(sets), labels, settings=settings_of("gSC", p=[2]))
+
+
 def test_the_names_of_a_program_are_listed():
     assert {"fit", "predict", "add", "load", "save"} <= {*dir(grassmann_classify)}
 
