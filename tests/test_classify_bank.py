@@ -501,6 +501,20 @@ def test_a_first_look_searches_nothing_and_draws_evenly(monkeypatch):
     assert split["accuracy"] > 80
 
 
+@pytest.mark.parametrize("n_high, is_said", [(9, False), (10, True)])
+def test_ten_candidates_that_are_nearly_always_right_are_said(
+    monkeypatch, capsys, n_high, is_said
+):
+    def judge(ranking, candidate, K):
+        ranking.accuracy[candidate] = 1.0 if len(ranking.accuracy) < n_high else 0.5
+
+    monkeypatch.setattr(Ranking, "judge", judge)
+    bank = bank_of()
+    fill(bank, [ranking_of(bank)], [*methods(bank, 0, Settings())])
+    said = "which hardly tells them apart" in capsys.readouterr().err
+    assert said == is_said
+
+
 def test_a_first_look_tests_as_many_classes_as_a_split_does():
     """Where persons are left out, the first may have a class alone."""
     train, test = PARTS

@@ -24,7 +24,7 @@ from grassmann_classify.clips import Clip, pictures_of
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inner_product import InnerProduct
 from grassmann_classify.inputs import inputs_for, recipes_for
-from grassmann_classify.learning import build_new
+from grassmann_classify.learning import as_integers, build_new
 from grassmann_classify.learning import more as learned_more
 from grassmann_classify.model import Answers, answers_of, possible_classes
 from grassmann_classify.options import parse
@@ -1226,6 +1226,16 @@ def test_integers_of_any_type_stay_integers():
     assert grown.labels.tolist() == expected and grown.labels.dtype.kind == "u"
     with pytest.raises(ValueError, match="one type of NumPy holds, got -1 and 9223"):
         add(few, sets[12:14], [-1, -1])
+    assert as_integers([2**63, 0]).tolist() == [2**63, 0]
+    assert as_integers([2**63 - 1, -1]).tolist() == [2**63 - 1, -1]
+
+
+def test_more_neighbors_than_sets_are_all_of_them():
+    sets, labels = image_sets()
+    settings = settings_of("gLC", p=[2], neighbors=[100])
+    model = fit(sets[:12], labels[:12], settings=settings)
+    assert model.parameters["n_neighbors"] == 12
+    assert len(predict(model, sets[12:]).labels) == 12
 
 
 def test_a_clip_that_the_model_cannot_compare_is_left_out_of_what_is_added(
