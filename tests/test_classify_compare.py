@@ -727,7 +727,8 @@ def test_errors_are_one_line(tmp_path, capsys):
         main(["compare", "nowhere.npz", *words], "grassmann-classify")
     assert capsys.readouterr().err == (
         "grassmann-classify compare: error: DIR must be a folder, an .npz file or a "
-        "recording (.csv, .tsv), got nowhere.npz; see grassmann-classify compare --help\n"
+        "recording (.csv, .tsv), got nowhere.npz, which is not there; see grassmann-classify compare "
+        "--help\n"
     )
 
 
