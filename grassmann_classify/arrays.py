@@ -565,7 +565,7 @@ def say_columns(clips, recipe, texts=()):
                     f"column {name} rises by even steps, as a clock or a counter: "
                     f"--columns names the others{is_clock}"
                 )
-        rate = _rate(table) if recipe.clock else recipe.rate
+        rate = recipe.rate or recipe.clock and _rate(table)
         return replace(recipe, columns=tuple(table.names), rate=rate)
     return recipe
 

@@ -123,8 +123,8 @@ def say_alike(labels):
 def new_clips(path, recipe, settings):
     """(Clips of a folder, a file of sets, or one clip; the Recipe with their columns).
 
-    Labels of recordings are truth, those of a file of sets are the clips'. Groups are told by group_by, where it matches, or by
-    group_column.
+    Labels of recordings are truth, those of a file of sets are the clips'. Groups are
+    told by group_by, where it matches, or by group_column.
     """
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
         arrays, clips = read_sets(path, recipe.key, recipe.axes)
