@@ -546,8 +546,9 @@ def say_columns(clips, recipe, texts=()):
     By their names, also those that the recipe numbers: all tables have them, in any
     order. The recipe as it is if no clip is such a table.
     """
+    first = replace(recipe, rate=None)  # it is compared with others later
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
-        (table,) = _read_tables([clip], recipe, [dict(enumerate(texts))])
+        (table,) = _read_tables([clip], first, [dict(enumerate(texts))])
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [
