@@ -51,6 +51,7 @@ HOLE = 10
 Recording = namedtuple("Recording", [*frames.Table._fields, "begins", "ends", "gaps"])
 LABEL = "label"
 GROUP = "group"
+CONSTANT = "never changes, as the name of a person"
 FEWEST_STEPS = 20  # of a column that may be a clock
 EVEN = 0.9  # the share of a clock's steps that are near the median
 RATES_DIFFER = 0.1  # by so much of the first
@@ -560,22 +561,25 @@ def say_columns(clips, recipe, texts=()):
         left_out = f"; no numbers: {first_of(dropped, '; ')}" if dropped else ""
         to_stderr(f"columns of {clip.name}: {', '.join(table.names)}{left_out}")
         for name, column in zip(table.names, table.numbers.T):
-            if recipe.columns is None and _rises_evenly(column):
-                is_clock = f", --clock {name} if it tells seconds" * (not recipe.clock)
-                to_stderr(
-                    f"column {name} rises by even steps, as a clock or a counter: "
-                    f"--columns names the others{is_clock}"
-                )
+            odd = recipe.columns is None and _no_sensor(column)
+            if odd:
+                may_be_clock = odd != CONSTANT and not recipe.clock
+                clock = f", --clock {name} if it tells seconds" * may_be_clock
+                to_stderr(f"column {name} {odd}: --columns names the others{clock}")
         rate = recipe.rate or recipe.clock and _rate(table)
         return replace(recipe, columns=tuple(table.names), rate=rate)
     return recipe
 
 
-def _rises_evenly(column):
-    """Does a column of a table rise by even steps, as a clock or a counter?"""
+def _no_sensor(column):
+    """What a column of a table does that no sensor's does, in words, or ''."""
     steps = np.diff(column[np.isfinite(column)])
-    usual = np.median(steps) if len(steps) >= FEWEST_STEPS else 0
-    return usual > 0 and np.mean(np.abs(steps - usual) < usual / 2) > EVEN
+    if len(steps) < FEWEST_STEPS:
+        return ""
+    usual = np.median(steps)
+    if usual > 0 and np.mean(np.abs(steps - usual) < usual / 2) > EVEN:
+        return "rises by even steps, as a clock or a counter"
+    return "" if steps.any() else CONSTANT
 
 
 def _stretches(clip, table, alike):

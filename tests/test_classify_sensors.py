@@ -301,6 +301,15 @@ def test_a_column_that_rises_as_a_clock_does_is_named(
         assert said == (is_said and columns is None)
 
 
+@pytest.mark.parametrize("n, is_said", [(20, False), (21, True)])
+def test_a_column_that_never_changes_is_named(cwd, capsys, n, is_said):
+    """As the number of a person, if --group-column was forgotten."""
+    write_table(cwd / "day.csv", [["sit", k % 3, 7] for k in range(n)], "act,ax,person")
+    labelled_stretches(cwd / "day.csv", Recipe(2, window=5), "act")
+    words = "column person never changes, as the name of a person: --columns names the "
+    assert (f"{words}others\n" in capsys.readouterr().err) == is_said
+
+
 def test_recordings_of_other_rates_are_named(cwd, capsys):
     """By their clocks: a window of as many rows lasts longer or shorter."""
     for name, rate in (("a", 50), ("b", 51), ("c", 25)):
