@@ -36,9 +36,11 @@ from grassmann_classify.timeline import (
 from grassmann_classify.words import (
     UNLIKE,
     UNUSUAL,
+    group_named,
     is_unnamed,
     naming,
     plural,
+    printable,
     rounded,
     say_failed,
     tell,
@@ -182,14 +184,7 @@ def answer(settings, paths, out, model, new):
     """
     collection = build_new(model, new, settings.strict)
     answers = answers_of(model, collection)
-    kept = {*(model.digests or [])}
-    digests = digests_of(collection, model.recipe) if kept else []
-    again = [n for n, digest in zip(collection.names, digests or []) if digest in kept]
-    if again:
-        to_stderr(
-            f"the model has learned {len(again)} of {plural(len(collection.names), 'set')} "
-            f"already, as {again[0]}: how these are answered tells nothing of others"
-        )
+    say_learned(model, collection)
     records = [r | {"failed": None} for r in answers.records(settings.coverage)]
     records += [
         dict.fromkeys(records[0] if records else ["clip", "answer"])
@@ -214,16 +209,7 @@ def answer(settings, paths, out, model, new):
         words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
     elif answers.names:
         words += timeline_of(report, model, new, answers, settings)
-    labels = {clip.name: clip.label for clip in new if clip.label is not None}
-    truth = {name: str(c) for name, c in labels.items() if not is_unnamed(c)}
-    right = [
-        str(record["answer"]) == truth[record["clip"]]
-        for record in records
-        if record["clip"] in truth
-    ]
-    if right:
-        share = 100 * np.mean(right)
-        words.append(f"{share:.1f} % of {plural(len(right), 'labelled clip')} right")
+    words += words_of_truth(records, new)
     report.section("Answers")
     when = [] if answers.spans is None else ["start", "end"]
     unit = model.recipe.unit
@@ -250,6 +236,36 @@ def answer(settings, paths, out, model, new):
         words = [*map(json.dumps, records)]
     tell(*words)  # once all is saved: who reads it may end before
     say_failed(answers.failed)
+
+
+def say_learned(model, collection):
+    """Say which of the sets of a Collection a Model has learned."""
+    kept = {*(model.digests or [])}
+    digests = digests_of(collection, model.recipe) or []
+    again = [name for name, d in zip(collection.names, digests) if d in kept]
+    if again:
+        to_stderr(
+            f"the model has learned {len(again)} of {plural(len(digests), 'set')} "
+            f"already, as {again[0]}: how these are answered tells nothing of others"
+        )
+
+
+def words_of_truth(records, clips):
+    """[How many records of labelled clips are right], [] if no clip has a label."""
+    truth = {
+        clip.name: printable(group_named(clip.label), but="")
+        for clip in clips
+        if not is_unnamed(clip.label)
+    }
+    right = [
+        r["answer"] is not None and group_named(r["answer"]) == truth[r["clip"]]
+        for r in records
+        if r["clip"] in truth
+    ]
+    if not right:
+        return []
+    n = plural(len(right), "labelled clip")
+    return [f"{100 * np.mean(right):.1f} % of {n} right"]
 
 
 def with_groups(records, clips):

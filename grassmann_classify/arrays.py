@@ -150,7 +150,7 @@ def _names(path):
 
 
 def read_sets(path, key=None, axes=None):
-    """(The arrays of a file of sets, or X of an .npy file; Clips without labels)."""
+    """(The arrays of a file of sets, or X of an .npy file; Clips, labels as they are)."""
     arrays = _npz_arrays(path, key, axes)
     sources = _sources(path, arrays, key, axes)
     n = len(sources)
@@ -160,15 +160,18 @@ def read_sets(path, key=None, axes=None):
                 f"{path}: {name} must have length {n}, one a set, got shape "
                 f"{arrays[name].shape}"
             )
-    groups = next((arrays[name] for name in GROUPS if name in arrays), [""] * n)
+    entries = (
+        next((arrays[name].tolist() for name in names if name in arrays), [None] * n)
+        for names in (LABELS, GROUPS)
+    )
     clips = [
         Clip(
             f"set {i}",
-            None,
+            label,
             None if is_unnamed(group) else group_named(group),
             [source],
         )
-        for i, (source, group) in enumerate(zip(sources, groups))
+        for i, (source, label, group) in enumerate(zip(sources, *entries))
     ]
     return arrays, clips
 
@@ -354,6 +357,7 @@ def labelled_stretches(
         for clip, table in zip(tables, results)
         if isinstance(table, Recording)
     ]
+    _say_rates(read, recipe)
     parts = [
         part._replace(label=printable(part.truth[0], but=""))
         for clip, table in read
@@ -409,9 +413,12 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
     wanted = {what: name for what, name in wanted.items() if name}
     fewer = [wanted, *({what: name} for what, name in wanted.items()), {}]
     results = _read_tables(tables, recipe, fewer)
-    read = [table for table in results if isinstance(table, Recording)]
-    left_out = Counter({"with a missing number": sum(t.gaps.sum() for t in read)})
-    for clip, table in zip(tables, results):
+    pairs = [*zip(tables, results)]
+    read = [(clip, table) for clip, table in pairs if isinstance(table, Recording)]
+    _say_rates(read, recipe)
+    missing = sum(table.gaps.sum() for _, table in read)
+    left_out = Counter({"with a missing number": missing})
+    for clip, table in pairs:
         if isinstance(table, Exception):
             others.append(clip._replace(sources=[table]))
             continue
@@ -426,7 +433,7 @@ def new_stretches(clips, recipe, label_column=None, group_column=None):
             )
             others.append(clip._replace(sources=[ValueError(f"{clip.name}: {why}")]))
     for what, name in wanted.items():
-        if read and not any(what in table.texts for table in read):
+        if read and not any(what in table.texts for _, table in read):
             to_stderr(f"no new recording has the column {name}")
     if any(left_out.values()):
         to_stderr(f"{plural(len(stretches), 'stretch')}{_in_words(left_out)}")
@@ -472,11 +479,15 @@ def _read_tables(tables, recipe, texts):
                 why = error
         return why
 
-    results = threaded(read_first, tables, "recordings")
+    return threaded(read_first, tables, "recordings")
+
+
+def _say_rates(read, recipe):
+    """Say which of the Recordings, in pairs (Clip, Recording), are of another rate."""
     others = [
         f"{clip.name} ({_rate(table):.3g})"
-        for clip, table in zip(tables, results)
-        if clock and recipe.rate and isinstance(table, Recording)
+        for clip, table in read
+        if recipe.clock and recipe.rate
         if abs(_rate(table) / recipe.rate - 1) > RATES_DIFFER
     ]
     if others:
@@ -484,7 +495,6 @@ def _read_tables(tables, recipe, texts):
             f"other rows a second than the {recipe.rate:.3g} of the first recording: "
             f"{first_of(others, ', ')}; a window has as many rows in all"
         )
-    return results
 
 
 def _rate(table):
@@ -547,9 +557,8 @@ def say_columns(clips, recipe, texts=()):
     By their names, also those that the recipe numbers: all tables have them, in any
     order. The recipe as it is if no clip is such a table.
     """
-    first = replace(recipe, rate=None)  # it is compared with others later
     for clip in [clip for clip in clips if is_table(clip.sources[0])]:
-        (table,) = _read_tables([clip], first, [dict(enumerate(texts))])
+        (table,) = _read_tables([clip], recipe, [dict(enumerate(texts))])
         if isinstance(table, Exception):  # the clip's error, which reading says
             continue
         dropped = [

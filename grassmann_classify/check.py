@@ -163,7 +163,7 @@ def suspects_among(bank, settings, end, copies=()):
     classes, index = np.unique(collection.label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
     (group,) = say_kept_together(collection, [split])
-    group = joined_copies(copies, group, 0 * index)  # whatever their labels
+    group = joined_copies(copies, group, n)
     alone = replace(settings, methods=["gSC"], kernels=False)
     # a set that is whitened by its own label would look right
     (row,) = evaluate(bank, index, group, split, alone, end, shrinkage=[None])

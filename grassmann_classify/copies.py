@@ -45,18 +45,16 @@ def copies_of(collection):
     return [Copy(i, j, pairs[i, j]) for i, j in sorted(pairs) if clip[i] != clip[j]]
 
 
-def joined_copies(pairs, unit, label):
-    """Units (n,) of sets, of which those of Copies with one label are one.
+def joined_copies(pairs, unit, n):
+    """Units (n,) of sets, of which those of Copies are one, whatever their labels.
 
     unit (n,): names of what is kept together before, or None.
     """
-    alike = [(i, j) for i, j, _ in pairs if label[i] == label[j]]
-    if not alike:
+    if not pairs:
         return unit
-    n = len(label)
     index = np.arange(n) if unit is None else np.unique(unit, return_inverse=True)[1]
-    first, second = index[np.transpose(alike)]
-    graph = coo_array((np.ones(len(alike)), (first, second)), shape=(n, n))
+    first, second = index[np.array([pair[:2] for pair in pairs]).T]
+    graph = coo_array((np.ones(len(pairs)), (first, second)), shape=(n, n))
     return connected_components(graph, directed=False)[1][index]
 
 

@@ -321,11 +321,12 @@ def shares_of(truth, predicted):
 
 
 def first_look(bank, pairs, settings, end=math.inf):
-    """The Progress of a split, with the most classes, by fixed settings: none searched.
+    """The Progress of one split by fixed settings, nothing searched.
 
-    On at most LOOK sets, drawn evenly over the classes. The inner product is the mean
-    of all recipes and the spectra FIXED, or the given points, whitened by
-    rows.USUAL_SHRINKAGE. After the time end no row begins but the first.
+    Of the splits it is the first that tests the most classes. On at most LOOK sets,
+    drawn evenly over the classes. The inner product is the mean of all recipes and the
+    spectra FIXED, or the given points, whitened by rows.USUAL_SHRINKAGE. After the time
+    end no row begins but the first.
     """
     label = bank.collection.label
     pairs = tuning.check_splits(pairs, len(label))

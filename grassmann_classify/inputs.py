@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from grassmann_classify.arrays import (
-    LABELS,
     holds_sets,
     labelled_stretches,
     load_npz,
@@ -127,11 +126,7 @@ def new_clips(path, recipe, settings):
     told by group_by, where it matches, or by group_column.
     """
     if path.is_file() and holds_sets(path, recipe.key, recipe.axes):
-        arrays, clips = read_sets(path, recipe.key, recipe.axes)
-        labels = next((arrays[name] for name in LABELS if name in arrays), None)
-        if labels is not None:
-            clips = [c._replace(label=label) for c, label in zip(clips, labels)]
-        return clips, recipe
+        return read_sets(path, recipe.key, recipe.axes)[1], recipe
     recordings = recipe.columns is not None and recipe.window is not None
     clips = with_bases(find_new_clips(path, settings.group_by, recordings), recipe.key)
     check_clock(clips, recipe)

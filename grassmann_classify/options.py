@@ -636,8 +636,9 @@ def _not_there(options):
     for name, kind in READ.items():
         path = getattr(options, name)
         if path and not (path.is_file() or path.is_dir() and kind != "a file"):
+            what = arguments.get(name, flag_of(name))
             nowhere = ", which is not there" * (not path.exists())
-            yield f"{arguments.get(name, flag_of(name))} must be {kind}, got {path}{nowhere}"
+            yield f"{what} must be {kind}, got {path}{nowhere}"
 
 
 def _contradictions(options):

@@ -144,7 +144,7 @@ def as_number(text):
 
 def is_unnamed(cell):
     """Does a cell, or an entry of an array, name no label and no group?"""
-    return group_named(cell).strip().lower() in UNNAMED
+    return cell is None or group_named(cell).strip().lower() in UNNAMED
 
 
 def plural(number, thing):

@@ -106,14 +106,26 @@ def test_groups_of_a_file_are_read_and_other_arrays_named(cwd, capsys, name):
         load_npz(cwd / "X.npz")
 
 
-def test_labels_of_new_sets_tell_how_many_answers_are_right(cwd, capsys):
+def trials(n):
+    """(Sets (n, 9, 3) of two classes, each near an axis of its own; labels (n,))."""
     rng = np.random.default_rng(0)
-    y = np.arange(12) % 2
-    X = rng.standard_normal((12, 9, 1)) * np.eye(3)[y][:, None]
-    X += 0.1 * rng.standard_normal(X.shape)
+    y = np.arange(n) % 2
+    X = rng.standard_normal((n, 9, 1)) * np.eye(3)[y][:, None]
+    return X + 0.1 * rng.standard_normal(X.shape), y
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [*"010011", "", "nan"],
+        [b"0", b"1", b"0", b"0", b"1", b"1", b"", b"NaN"],
+        np.array([0, 1, 0, 0, 1, 1, np.nan, np.nan]),
+    ],
+)
+def test_labels_of_new_sets_tell_how_many_answers_are_right(cwd, capsys, wrong):
+    X, y = trials(12)
     np.savez("old.npz", X=X, y=y)
-    wrong = [*"010011", "", "nan"]
-    np.savez("new.npz", X=X[:8] + 0.01 * rng.standard_normal((8, 9, 3)), y=wrong)
+    np.savez("new.npz", X=1.01 * X[:8], y=wrong)
     np.savez("bare.npz", X=X[:8])
     quick = [*QUICK, "--recipe", "plain", "--p", "1", "--no-kernels"]
     learned = "predict", "--data", "old.npz", "--save", "m.npz", "--methods", "gsc"
@@ -134,10 +146,7 @@ def test_a_file_of_another_kind_is_said_to_be_none(cwd):
 
 
 def test_train_and_test_parts_in_one_file_are_a_split(cwd, capsys):
-    rng = np.random.default_rng(0)
-    y = np.arange(20) % 2
-    X = rng.standard_normal((20, 9, 1)) * np.eye(3)[y][:, None]
-    X += 0.1 * rng.standard_normal(X.shape)
+    X, y = trials(20)
     parts = {"X_train": X[:12], "y_train": y[:12], "X_test": X[12:], "y_test": y[12:]}
     np.savez("both.npz", **parts)
     quick = [*QUICK, "--recipe", "plain", "--p", "1", "--no-kernels"]
