@@ -864,8 +864,9 @@ def _table_of(path, file, columns, texts, gaps):
                 "at once"
             )
     if not chosen:
+        texts = [f"{name}, whose first cell is {cell!r}" for name, cell in dropped]
         raise ValueError(
-            f"{path}: must hold a column of numbers, got the columns {', '.join(names)}"
+            f"{path}: must hold a column of numbers, got {'; '.join(texts) or ', '.join(names)}"
         )
     cells_of_text = [[] for _ in text_places]
 

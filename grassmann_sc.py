@@ -346,8 +346,8 @@ def gsc(
     tiles: with sparse_output=True memory beyond input and output does not grow with n.
 
     lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
-    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, the least
-    lambda whose code is 0.
+    lam_scale: "max" makes lam a share of each query's lam_max, the least lambda whose
+    code is 0.
     positive: codes >= 0.
     init: codes (n, N) to start from.
     tol: the accuracy relative to ||X^||^2, see sparse_codes.

@@ -180,10 +180,11 @@ def pairs_at_angles(
     rng = _source(draw(SEEDS))
     if angles is None:
         angles = draw(st.lists(st.sampled_from(ANGLES), min_size=1, max_size=most))
-    theta = np.sort(core.finite_array(angles, "angles").astype(float))
-    if theta.ndim != 1 or len(theta) == 0 or theta[0] < 0 or theta[-1] > math.pi / 2:
+    theta = core.finite_array(angles, "angles").astype(float)
+    k = theta.size
+    if theta.ndim != 1 or k == 0 or theta.min() < 0 or theta.max() > math.pi / 2:
         raise ValueError(f"angles must be one or more in [0, pi/2], got {angles!r}")
-    k = len(theta)
+    theta.sort()
     more = draw(st.integers(0, 2))  # columns of X that meet no column of Y
     apart = np.flatnonzero(theta)
     needed = k + more + len(apart)

@@ -184,11 +184,14 @@ def answer(settings, paths, out, model, new):
     """
     collection = build_new(model, new, settings.strict)
     answers = answers_of(model, collection)
+    if not answers.names:
+        raise ValueError(
+            f"no clip has an answer: {next(iter(answers.failed.values()))}"
+        )
     say_learned(model, collection)
     records = [r | {"failed": None} for r in answers.records(settings.coverage)]
     records += [
-        dict.fromkeys(records[0] if records else ["clip", "answer"])
-        | {"clip": name, "failed": why}
+        dict.fromkeys(records[0]) | {"clip": name, "failed": why}
         for name, why in answers.failed.items()
     ]
     records = with_groups(records, new)
@@ -202,12 +205,12 @@ def answer(settings, paths, out, model, new):
     table = table_of(model, answers, records)
     report = Report(out, paths, paths.new, "answers to new clips")
     what = "clip" if answers.spans is None else "window"
-    report.lead(*[f"{counts_of(table.rows, what)}."] * bool(table.rows))
+    report.lead(f"{counts_of(table.rows, what)}.")
     words = [f"{model.method}: {100 * model.score:.1f} % right in cross-validation"]
     if answers.spans is None:
         unsure = [row for row in table.rows if row[3]]
         words += words_of(table, "clip", sorted(unsure, key=lambda row: row[2]))
-    elif answers.names:
+    else:
         words += timeline_of(report, model, new, answers, settings)
     words += words_of_truth(records, new)
     report.section("Answers")

@@ -107,9 +107,9 @@ def check_clock(clips, recipe):
 
 
 def say_alike(labels):
-    """Say which labels, of different texts, are the same number, or word."""
+    """Say which labels, of different texts, are the same number, or word in any case."""
     texts = grouped(
-        (as_number(unicodedata.normalize("NFC", label.strip())), repr(label))
+        (as_number(unicodedata.normalize("NFC", label.strip()).casefold()), repr(label))
         for label in sorted(map(str, labels))
     )
     for alike in texts.values():

@@ -164,7 +164,8 @@ OPTIONS = {
         metavar="M",
     ),
     "--rate": dict(
-        help="rows or frames a second: windows are told in seconds (default: in rows)",
+        help="rows or frames a second: times are told in seconds (default: in rows); --window "
+        "stays in rows",
         type=float,
         metavar="HZ",
     ),
@@ -215,7 +216,7 @@ OPTIONS = {
     ),
     "--spectrum": dict(
         help="instead of p directions all, by their singular values to the power 2 A "
-        f"(default: {' '.join(f'1/{1 / a:g}' for a in SPECTRUM)})",
+        f"(default: {' '.join(map(str, SPECTRUM))})",
         type=float,
         nargs="+",
         metavar="A",

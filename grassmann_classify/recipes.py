@@ -1,7 +1,7 @@
 """Recipes to choose from, and how they make rows of frames.
 
 A recipe is what lies between a clip and its subspace: descriptor, centring, stacking.
-Its name is what differs between the candidates, as "LBP, stack 4".
+Its name says what it is, as "centred, stack 4".
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ SHORTER = 4
 def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
-    Names say what differs, that of one candidate alone all that it is.
+    Names say what they are, as "LBP" or "centred, stack 4".
 
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
@@ -70,11 +70,8 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         if centred and center is None and kind != "raw":
             continue
         stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
-        words = [kind if kind == "raw" else kind.upper()] * (len(features) > 1)
-        words += ["centred"] * (centred and center != [True])
-        words += stacked * (len(stack) > 1)
-        if not words:
-            words = [kind.upper()] * (kind != "raw") + ["centred"] * centred + stacked
+        words = [kind if kind == "raw" else kind.upper()] * (features != ["raw"])
+        words += ["centred"] * centred + stacked
         half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
         recipes[", ".join(words) or "plain"] = replace(
             plain,

@@ -61,6 +61,7 @@ RULES = {  # of the fields of Settings, and of those of Recipe that options set
     "group_by": Rule("text", optional=True),
     "strict": Rule(bool),
     "skip": Rule(bool),
+    "size": Rule(int, least=1, many=True, optional=True),
     "every": Rule(int, least=1),
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
@@ -223,15 +224,9 @@ class Recipe:
             rule = RULES[name]._replace(many=False)
             value = check_value(getattr(self, name), name, rule)
             object.__setattr__(self, name, value)
-        if self.size is not None:
-            try:
-                height, width = self.size
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"size must be (height, width), got {self.size!r}"
-                ) from None
-            for value in (height, width):
-                check_value(value, "size", Rule(int, least=1))
+        size = check_value(self.size, "size", RULES["size"])
+        if size is not None and len(size) != 2:
+            raise ValueError(f"size must be (height, width), got {self.size!r}")
         if self.p is None:
             object.__setattr__(self, "p", MOST_READ)
             object.__setattr__(self, "fewer", True)

@@ -181,9 +181,10 @@ def conclusion(comparison, tested, thing):
         whole = f"the {thing}s of a split in the mean, {each:.1f} % of {whole}"
     ahead = comparison.accuracy[first] - comparison.chance
     as_chance = ", which is as good" * bool(ahead <= comparison.difference)
+    chance = f" (chance: {comparison.chance:.0f} %{as_chance})"
+    chance *= bool(comparison.chance < 100)  # else one class alone was tested
     lines = [
-        f"{first} is right for {comparison.accuracy[first]:.1f} % of {whole} "
-        f"(chance: {comparison.chance:.0f} %{as_chance})."
+        f"{first} is right for {comparison.accuracy[first]:.1f} % of {whole}{chance}."
     ]
     others = [name for name in comparison.accuracy if name != first]
     if not others:

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 UNLIKE = "unlike all classes"  # a clip that no class fits
 # a clip, for the class that answers, where neither this nor another class is possible
 UNUSUAL = "unusual for it"
-UNNAMED = ("", "nan")  # cells that name no label and no group
+UNNAMED = ("", "nan", "na", "n/a")  # cells that name no label and no group
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with which cells begin that spreadsheets run
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # a line around

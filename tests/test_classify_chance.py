@@ -147,6 +147,8 @@ def test_the_accuracy_is_the_mean_of_the_splits_whatever_their_sizes():
         "gSC is right for 87.5 % of the clips of a split in the mean, 80.0 % of 4 test "
         "clips (chance: 75 %, which is as good)."
     )
+    first, *_ = conclusion(result._replace(chance=100.0), np.arange(4), "clip")
+    assert first.endswith("80.0 % of 4 test clips.")  # one class alone was tested
     table = accuracies(results, ["accuracy", "balanced", "f1"], result)
     assert table.columns[3:5] == ["balanced, %", "±"]
     (cells,) = (row for row in table.rows if row[0] == "GDA")

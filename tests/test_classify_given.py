@@ -342,7 +342,7 @@ def test_sets_of_a_file_without_a_label_are_passed_over(cwd, capsys, empty):
     assert len(lines) == 8 and parts.how == "splits of sets.npz"
 
 
-@pytest.mark.parametrize("alike", [["a", "a "], ["u\u0308", "\xfc"]])
+@pytest.mark.parametrize("alike", [["a", "a "], ["Walk", "walk"], ["u\u0308", "\xfc"]])
 def test_labels_that_read_alike_are_told(cwd, capsys, alike):
     X, index = frames_of_three_classes()
     np.savez("sets.npz", X=X, y=np.array([*alike, "z"])[index])
@@ -384,11 +384,12 @@ def test_what_is_no_set_of_frames_is_named():
         ({"steps": -1}, "steps must be at least 1, got -1"),
         ({"stack": 0}, "stack must be at least 1, got 0"),
         ({"size": (8, 0)}, "size must be at least 1, got 0"),
-        ({"size": 8}, r"size must be \(height, width\), got 8"),
+        ({"size": 8}, "size must be a list of integers, got 8"),
+        ({"size": (8,)}, r"size must be \(height, width\), got \(8,\)"),
     ],
 )
 def test_a_recipe_is_checked_when_it_is_made(options, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         Recipe(2, **options)
 
 

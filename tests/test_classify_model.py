@@ -700,6 +700,17 @@ def command(folder, *arguments):
         return list(csv.DictReader(file))
 
 
+def test_a_command_that_answers_no_clip_fails(data):
+    kept = data / "model.npz"
+    first = "predict", "--data", data / "data", "--save", kept
+    main([*map(str, first), "--center", "--out", str(data / "out")])
+    one = data / "one.npy"
+    np.save(one, np.load(data / "new" / "a.npy")[:1])
+    with pytest.raises(SystemExit, match="no clip has an answer: one.npy: less their"):
+        command(data, "predict", one, "--model", kept, "--json")
+    assert not (data / "out" / "predictions.csv").exists()
+
+
 def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     kept = data / "model.npz"
     first = command(
@@ -729,6 +740,14 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     shutil.rmtree(data / "data")
     assert command(data, "predict", data / "new", "--model", kept) == first
     assert "has learned" not in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="no clip"):  # none has an answer
+        command(
+            data,
+            "predict",
+            data / "new" / "some" / "deep" / "turned.npy",
+            "--model",
+            kept,
+        )
     alone = command(data, "predict", data / "new" / "a.npy", "--model", kept)
     assert [row["answer"] for row in alone] == ["run"]
     line = capsys.readouterr().out.splitlines()[-1]

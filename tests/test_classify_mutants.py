@@ -17,7 +17,7 @@ def write_recording(path, labels):
     path.write_text("\n".join(["x,y,activity", *rows]))
 
 
-@pytest.mark.parametrize("missing", ["nan", "NaN", ""])
+@pytest.mark.parametrize("missing", ["nan", "NaN", "", "NA", "n/a"])
 def test_a_missing_label_is_no_class(tmp_path, missing):
     labels = ["sit"] * 6 + [missing] * 5 + ["run"] * 6
     write_recording(tmp_path / "a.csv", labels)

@@ -380,6 +380,7 @@ MISTAKES = [
     ("check", "check DIR --save x.npz", "unrecognized arguments: --save x.npz"),
     ("cluster", "cluster DIR", "the following arguments are required: -k"),
     ("cluster", "cluster DIR -k 0", "-k must be at least 1, got 0"),
+    ("compare", "compare DIR --size 0 8", "--size must be at least 1, got 0"),
     ("cluster", "cluster DIR -k 2 --labels FILE", "unrecognized arguments: --labels"),
     ("cluster", "cluster DIR -k 2 --p 2 3", "unrecognized arguments: 3"),
 ]

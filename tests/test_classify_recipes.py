@@ -53,7 +53,9 @@ def of_images(centred):
     """The names of recipes that images of any descriptor have; which are centred?"""
     kinds = [name for name, kind in frames.DESCRIPTORS.items() if kind.suited]
     names = ["raw" if name == "raw" else name.upper() for name in kinds]
-    return ["raw", "raw, centred", *names[1:]] if centred is None else names
+    if centred is None:
+        return ["raw", "raw, centred", *names[1:]]
+    return [f"{name}{', centred' * (centred == [True])}" for name in names]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,13 @@ def of_images(centred):
         ((5,), 30, {"center": [True], "stack": [4]}, ["centred, stack 4"]),
         ((5,), 30, {"center": [False], "stack": [1]}, ["plain"]),
         ((5,), 30, {"center": [False], "stack": [2, 8]}, ["stack 2", "stack 8"]),
+        ((5,), 30, {"stack": [8]}, ["stack 8", "centred, stack 8"]),
+        (
+            (5,),
+            30,
+            {"center": [True], "stack": [1, 4]},
+            ["centred", "centred, stack 4"],
+        ),
     ],
 )
 def test_the_candidates_are_those_that_frames_and_options_allow(

@@ -199,6 +199,10 @@ def test_image_sets_have_subspaces_of_their_dimension(drawn):
             lambda: strategies.pairs_at_angles([2.0]),
             r"angles must be one or more in \[0, pi/2\]",
         ),
+        (
+            lambda: strategies.pairs_at_angles(0.3),
+            r"angles must be one or more in \[0, pi/2\], got 0.3",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(wrong, message):
