@@ -17,9 +17,11 @@ import grassmann_sc as core
 from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
+LONGER = 8  # frames, of narrow rows
 HALF = "half a clip"  # in place of a number of frames
 STEPS = 32  # frames, at most, to which a clip is resampled before half is stacked
 SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
+NARROW = 100  # columns at most, as of sensors
 # rows are shortened if there are at most so many, and each of so many times more numbers
 MOST_SHORTENED = 4000
 SHORTER = 4
@@ -33,8 +35,9 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
     a frame, and raw pixels centred. Other frames, which follow each other: as they are,
-    stacks of 4, and stacks of half a clip that is resampled to at most STEPS frames,
-    each also centred. A descriptor has the options of plain, or those that suit a frame.
+    stacks of STACK, and stacks of half a clip that is resampled to at most STEPS frames,
+    each also centred; if they are NARROW, stacks of LONGER too, and each also
+    standardised. A descriptor has the options of plain, or those that suit a frame.
     ValueError for descriptors of images alone where there are none.
     """
     tried = [
@@ -49,6 +52,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         and plain.resample is None
         and plain.describe is None
     )
+    narrow = len(shape) == 1 and shape[0] <= NARROW
     steps = min(plain.resample or STEPS, int(np.median(lengths)))
     features = features or (tried if images else ["raw"])
     if "raw" not in features and len(shape) != 2:
@@ -56,8 +60,13 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
             f"--features {features[0]} needs images, got rows of {math.prod(shape)} numbers"
         )
     if stack is None:
-        longer = [STACK] * (min(lengths) > STACK) + [HALF] * (steps > STACK)
-        stack = [1] if images else [1, *longer]
+        longer = [m for m in [STACK, *[LONGER] * narrow] if min(lengths) > m]
+        stack = [1] if images else [1, *longer, *[HALF] * (steps > STACK)]
+    levels = ["", "centred"]
+    if center is not None:
+        levels = [levels[centred] for centred in center]
+    elif narrow:
+        levels += ["standardised"]
     options = dict.fromkeys(features, plain.feature_options)
     if len(shape) == 2 and not plain.feature_options:
         options |= {
@@ -66,18 +75,19 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
             if kind.suited
         }
     recipes = {}
-    for kind, m, centred in itertools.product(features, stack, center or [False, True]):
-        if centred and center is None and kind != "raw":
+    for kind, m, level in itertools.product(features, stack, levels):
+        if level and center is None and kind != "raw":
             continue
         stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
         words = [kind if kind == "raw" else kind.upper()] * (features != ["raw"])
-        words += ["centred"] * centred + stacked
+        words += [level] * bool(level) + stacked
         half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
         recipes[", ".join(words) or "plain"] = replace(
             plain,
             features=kind,
             feature_options=options[kind] if kind != "raw" else {},
-            center=centred,
+            center=level == "centred",
+            standardised=level == "standardised",
             **half,
         )
     return recipes
@@ -86,7 +96,13 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 def base_of(recipe):
     """The Recipe of raw rows, from which those of all its variants can be made."""
     return replace(
-        recipe, features="raw", feature_options={}, center=False, steps=None, stack=1
+        recipe,
+        features="raw",
+        feature_options={},
+        center=False,
+        standardised=False,
+        steps=None,
+        stack=1,
     )
 
 
@@ -145,6 +161,27 @@ def resampled(rows, n):
     return (1 - share) * rows[before] + share * rows[after]
 
 
+def rows_of_set(rows, recipe):
+    """The rows of a window before they are stacked: resampled, standardised."""
+    rows = resampled(rows, recipe.steps)
+    return standardised(rows) if recipe.standardised else rows
+
+
+def standardised(rows):
+    """Each column of rows (n, d) less its mean, over its standard deviation.
+
+    A column that is constant but for rounding becomes 0.
+    """
+    kind = shared.float_type(rows)
+    rows = rows.astype(np.float64)
+    largest = np.abs(rows).max(axis=0)
+    rows /= np.where(largest > 0, largest, 1)
+    rows -= rows.mean(axis=0)
+    spread = rows.std(axis=0)
+    varies = spread > np.finfo(kind).eps
+    return (rows * varies / np.where(varies, spread, 1)).astype(kind)
+
+
 def kept_rows(rows, recipe):
     """The rows of a window, a row a frame, that a kernel takes: stacked and centred.
 
@@ -153,7 +190,7 @@ def kept_rows(rows, recipe):
     if not recipe.arma:
         rows = subspaces.block_hankel(rows, recipe.stack)
     rows = core.real_array(rows, "rows").copy()
-    if recipe.center and (rows == rows[:1]).all():
+    if not recipe.keeps_mean and (rows == rows[:1]).all():
         raise ValueError("less their mean no frame is left: all frames are the same")
     subspaces.normalise(rows, recipe.center, False)
     return subspaces.block_hankel(rows, recipe.arma) if recipe.arma else rows

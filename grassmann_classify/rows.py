@@ -444,7 +444,7 @@ def uncentred(bank):
     names = [
         name
         for name in bank.names
-        if not getattr(bank.recipes[name], "center", False)  # None: as they were read
+        if getattr(bank.recipes[name], "keeps_mean", True)  # None: as they were read
     ]
     return names or bank.names
 

@@ -216,6 +216,8 @@ class Recipe:
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
     center: bool = False
+    # each column of a set less its mean, in units of its spread, before it is stacked
+    standardised: bool = False
     single: bool = False  # float32 bases
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
 
@@ -240,6 +242,11 @@ class Recipe:
     def is_raw(self):
         """Are rows the frames themselves, or subspaces already?"""
         return self.features in ("raw", READY_MADE) and self.describe is None
+
+    @property
+    def keeps_mean(self):
+        """Does a set keep its mean?"""
+        return not (self.center or self.standardised)
 
     @property
     def is_weighted(self):

@@ -221,7 +221,8 @@ def duration(seconds):
 
 
 TERMS = {  # {the parameter: what its words mean}
-    "recipe": "centred: less the mean frame of the clip; stacks: with frames that follow",
+    "recipe": "centred: less the mean frame of the clip; standardised: each column less "
+    "its mean, over its spread; stacks: with frames that follow",
     "p": "directions: of the subspace of a clip, the strongest patterns of its frames",
     "spectrum": "alpha: all directions count, by their singular value to the power 2 alpha",
     "kernel": "gamma: of the Gaussian kernel; larger, and only near frames are alike",

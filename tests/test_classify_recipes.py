@@ -44,9 +44,14 @@ def turning(n=32, n_frames=16):
 
 ORDERED = [
     f"{centred}{stacked}".strip(", ") or "plain"
-    for stacked in ("", ", stack 4", ", half a clip")
-    for centred in ("", "centred")
+    for stacked in ("", ", stack 4", ", stack 8", ", half a clip")
+    for centred in ("", "centred", "standardised")
 ]
+
+
+def without(*words):
+    """The names of ORDERED that hold none of the words."""
+    return [name for name in ORDERED if not any(word in name for word in words)]
 
 
 def of_images(centred):
@@ -62,15 +67,18 @@ def of_images(centred):
     "shape, shortest, options, names",
     [
         ((5,), 30, {}, ORDERED),
-        ((15, 40), 7, {}, ORDERED),
-        ((5,), 4, {}, ["plain", "centred"]),
+        ((100,), 30, {}, ORDERED),
+        ((101,), 30, {}, without("standard", "stack 8")),
+        ((15, 40), 7, {}, without("standard", "stack 8")),
+        ((5,), 8, {}, without("stack 8")),
+        ((5,), 4, {}, ["plain", "centred", "standardised"]),
         ((16, 40), 7, {}, of_images(None)),
         ((16, 40), 7, {"center": [True]}, of_images([True])),
         ((16, 40), 7, {"features": ["hog"]}, ["HOG"]),
         ((5,), 30, {"center": [True], "stack": [4]}, ["centred, stack 4"]),
         ((5,), 30, {"center": [False], "stack": [1]}, ["plain"]),
         ((5,), 30, {"center": [False], "stack": [2, 8]}, ["stack 2", "stack 8"]),
-        ((5,), 30, {"stack": [8]}, ["stack 8", "centred, stack 8"]),
+        ((5,), 30, {"stack": [8]}, [n for n in ORDERED if n.endswith("stack 8")]),
         (
             (5,),
             30,
@@ -85,13 +93,64 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
     candidates = recipes.recipes_of(PLAIN, shape, [shortest, shortest], **options)
     assert list(candidates) == names
     for name, recipe in candidates.items():
-        assert ("centred" in name) <= recipe.center
+        assert ("centred" in name) == recipe.center
+        assert ("standardised" in name) == recipe.standardised
         assert ("stack 4" in name) <= (recipe.stack == 4)
         steps = min(32, shortest)
         half = {"steps": steps, "stack": steps // 2}
         assert "half" not in name or half.items() <= vars(recipe).items()
         kind = options.get("features", [name.partition(",")[0].lower()])[0]
         assert recipe.features in (kind, "raw")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+def test_columns_are_standardised_whatever_their_units(dtype):
+    rng = np.random.default_rng(0)
+    rows = (1000 * rng.standard_normal((40, 5)) + 300).astype(dtype)
+    rows[:, 3] = 7
+    result = recipes.standardised(rows)
+    assert result.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    assert not result[:, 3].any()
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(result.mean(axis=0), 0, atol=tolerance)
+    spread = [1, 1, 1, 0, 1]
+    np.testing.assert_allclose(result.std(axis=0), spread, atol=tolerance)
+    units = np.array([1e-30, 1e30, 5, 1e-3, 1])
+    other = rows.astype(float) * units + [0, 0, 8, 1e5, 0]
+    np.testing.assert_allclose(recipes.standardised(other), result, atol=tolerance)
+    # what rounding leaves of a constant varies in no unit
+    constant = np.full((40, 1), 0.1, np.float32) * np.float32(1e6)
+    assert not recipes.standardised(constant).any()
+
+
+def test_a_large_column_that_tells_nothing_hides_no_class():
+    """As a pressure in pascals beside accelerations."""
+    sets, label = turning()
+    rng = np.random.default_rng(0)
+    sets = [
+        np.column_stack([rows, 1e5 + 100 * rng.standard_normal(len(rows)).cumsum()])
+        for rows in sets
+    ]
+    settings = Settings(p=[2], methods=["gsc"], kernels=False)
+    model = fit(sets[:20], label[:20], settings=settings)
+    assert all("standardised" in name for name in model.inner.recipes)
+    assert (predict(model, sets[20:]).labels == label[20:]).all()
+    plain = replace(settings, center=False)
+    wrong = predict(fit(sets[:20], label[:20], settings=plain), sets[20:]).labels
+    assert (wrong != label[20:]).mean() > 0.2
+
+
+def test_standardised_sets_in_memory_are_those_of_clips():
+    sets, label = turning(n=6)
+    made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
+    base = build_all(made, recipes.base_of(PLAIN))
+    some = recipes.recipes_of(PLAIN, (5,), [16])
+    bank = Bank(base, some, Settings(p=[1, 2]))
+    for name in ("standardised", "standardised, stack 4", "standardised, half a clip"):
+        expected = build_all(made, some[name])
+        np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
+        for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
+            np.testing.assert_array_equal(rows, same)
 
 
 @pytest.mark.parametrize("name", ["hog", "lbp"])
@@ -195,7 +254,7 @@ def test_the_recipe_that_tells_classes_apart_is_chosen():
         assert row.failed is None
         if row.method.among == "sum":
             for candidate in row.inner.candidates:
-                assert "stack 4" in candidate.recipe or "half" in candidate.recipe
+                assert "stack" in candidate.recipe or "half" in candidate.recipe
             assert (row.predicted == label[20:]).all()
 
 
@@ -285,7 +344,7 @@ def test_features_are_frames_their_mean_and_their_deviation():
 def test_rows_on_means_take_no_recipe_that_is_centred():
     sets, label = turning()
     inputs = inputs_of_turning(sets, label)
-    assert uncentred(inputs) == ["plain", "stack 4", "half a clip"]
+    assert uncentred(inputs) == ["plain", "stack 4", "stack 8", "half a clip"]
     settings = Settings(methods=["mean", "frames"], C=[1.0])
     parts = np.arange(20), np.arange(20, 32)
     rows = evaluate(inputs, label, None, parts, settings)
