@@ -17,7 +17,7 @@ from grassmann_classify.options import parse, split
 from grassmann_classify.recipes import kept_rows
 from grassmann_classify.rows import uncentred
 from grassmann_classify.settings import Recipe, Settings
-from grassmann_sc import frames
+from grassmann_sc import frames, projection_kernel
 
 PLAIN = Recipe(24, fewer=True)
 GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
@@ -151,6 +151,22 @@ def test_standardised_sets_in_memory_are_those_of_clips():
         np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
         for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
             np.testing.assert_array_equal(rows, same)
+
+
+def test_columns_are_standardised_where_few_long_rows_are_shortened():
+    rng = np.random.default_rng(0)
+    scale = np.geomspace(1, 100, 100)
+    clips = [
+        Clip(f"{i}", i % 2, None, [scale * rng.standard_normal((5, 100))])
+        for i in range(4)
+    ]
+    base = build_all(clips, recipes.base_of(PLAIN))
+    bank = Bank(base, recipes.recipes_of(PLAIN, (100,), [5]), Settings(p=[2]))
+    assert bank.sets("plain", short=True)[0].shape[1] == 20
+    (grams,) = bank.linear("standardised")
+    expected = build_all(clips, bank.recipes["standardised"]).X[:, :, :2]
+    gram = projection_kernel(expected) / 2
+    np.testing.assert_allclose(*grams.values(), gram, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["hog", "lbp"])
