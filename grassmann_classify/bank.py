@@ -31,7 +31,7 @@ CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are al
 MANY = 2000  # sets, above which those that rank have matrices; clips: single precision
 MOST_BYTES = 2**28  # of all matrices that are kept
 MOST_DESCRIBED = 2**29  # bytes of the descriptors of one kind that are kept
-MOST_KEPT = 2**27  # bytes of all else that is made of the sets and kept
+MOST_KEPT = 2**28  # bytes of all else that is made of the sets and kept
 
 # Small decompositions end before the other threads of BLAS are awake, and would wait
 # for them beside busy processes.
