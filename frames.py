@@ -864,9 +864,10 @@ def _table_of(path, file, columns, texts, gaps):
                 "at once"
             )
     if not chosen:
-        texts = [f"{name}, whose first cell is {cell!r}" for name, cell in dropped]
+        begin = ", ".join(repr(cell) for _, cell in dropped)
         raise ValueError(
-            f"{path}: must hold a column of numbers, got {'; '.join(texts) or ', '.join(names)}"
+            f"{path}: must hold a column of numbers, got the columns {', '.join(names)}"
+            + f", which begin with {begin} below their names" * bool(begin)
         )
     cells_of_text = [[] for _ in text_places]
 

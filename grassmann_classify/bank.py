@@ -17,7 +17,7 @@ from grassmann_classify.recipes import (
     kept_rows,
     padded,
     rank_of,
-    rows_of_set,
+    resampled,
     shortened,
 )
 from grassmann_classify.settings import MOST_P, SPECTRUM, Settings
@@ -105,21 +105,21 @@ class Rows:
         if self.is_base(name) or sets is None:
             return sets
         recipe = self.recipes[name]
-        return [kept_rows(rows_of_set(rows, recipe), recipe) for rows in sets]
+        return [kept_rows(resampled(rows, recipe.steps), recipe) for rows in sets]
 
     def _described(self, name, short):
         """Rows of all sets, before they are stacked and centred; as sets has it."""
         recipe = self.recipes[name]
         sets = self.collection.sets
-        if sets and recipe and recipe.features != "raw":
+        key = recipe and (recipe.features, recipe.standardised)
+        if sets and key not in (None, ("raw", False)):
             # one after another: frames.lbp silences a warning, which no thread may do
-            sets = self.described.get(recipe.features) or [
+            sets = self.described.get(key) or [
                 described_set(rows, self.collection.frame, recipe) for rows in sets
             ]
             if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
-                self.described[recipe.features] = sets
-        has_columns = recipe is not None and recipe.standardised
-        return shortened(sets) if short and sets and not has_columns else sets
+                self.described[key] = sets
+        return shortened(sets) if short and sets else sets
 
     def _keep(self, key, make):
         """The arrays that make() gives, or gave before, if they are kept still.
@@ -151,7 +151,7 @@ class Rows:
         def job(block):
             i = block.start
             try:
-                rows = kept_rows(rows_of_set(sets[i], recipe), recipe)
+                rows = kept_rows(resampled(sets[i], recipe.steps), recipe)
                 return subspaces.singular_directions(rows, recipe.p)
             except ValueError as error:
                 raise ValueError(f"{self.collection.names[i]}: {error}") from None

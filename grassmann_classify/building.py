@@ -17,7 +17,7 @@ from grassmann_classify.recipes import (
     padded,
     rank_of,
     resampled,
-    rows_of_set,
+    standardised,
 )
 from grassmann_classify.settings import READY_MADE, USUAL_P
 from grassmann_classify.words import (
@@ -295,7 +295,10 @@ def _build(clip, recipe, keep_rows):
     if len(rows) < length:
         raise ValueError(f"a window takes {length} frames, got {len(rows)}")
     firsts = range(0, len(rows) - length + 1, recipe.step or length)
-    windows = [rows_of_set(rows[i : i + length], recipe) for i in firsts]
+    windows = [rows[i : i + length] for i in firsts]
+    if recipe.standardised:
+        windows = [*map(standardised, windows)]
+    windows = [resampled(some, recipe.steps) for some in windows]
     spectra = {}
     lost = {}
     for k, some in enumerate(windows):

@@ -505,7 +505,7 @@ def draw_answers(report, model, new, collection, answers, unlike):
 
     A model has a strip of each labelled clip, which stands still.
     """
-    if answers.reasons is None or not len(answers.names):
+    if answers.reasons is None:
         return
     second, first = np.sort(answers.scores, axis=1)[:, -2:].T
     order = np.argsort(first - second, kind="stable")[:PICTURED]

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
+from sklearn.preprocessing import StandardScaler, maxabs_scale
 
 import grassmann_sc as core
 from grassmann_sc import frames, shared, subspaces
@@ -129,9 +130,20 @@ def describe(clip, recipe):
 
 
 def described_set(rows, shape, recipe):
-    """The descriptors of raw rows of frames of this shape, by a Recipe."""
+    """A set's raw rows of frames of this shape, described or standardised by a Recipe."""
+    if recipe.standardised:
+        return standardised(rows)
     rows = describe(rows.reshape(-1, *shape), recipe)
     return rows.astype(np.float32, copy=False) if recipe.single else rows
+
+
+def standardised(rows):
+    """Each column of rows (n, d) less its mean, over its standard deviation.
+
+    A constant column becomes 0.
+    """
+    # of largest value 1, so that what is constant leaves no rounding of its mean
+    return StandardScaler().fit_transform(maxabs_scale(rows))
 
 
 def shortened(sets):
@@ -159,27 +171,6 @@ def resampled(rows, n):
     after = np.minimum(before + 1, len(rows) - 1)
     share = share[:, None]
     return (1 - share) * rows[before] + share * rows[after]
-
-
-def rows_of_set(rows, recipe):
-    """The rows of a window before they are stacked: resampled, standardised."""
-    rows = resampled(rows, recipe.steps)
-    return standardised(rows) if recipe.standardised else rows
-
-
-def standardised(rows):
-    """Each column of rows (n, d) less its mean, over its standard deviation.
-
-    A column that is constant but for rounding becomes 0.
-    """
-    kind = shared.float_type(rows)
-    rows = rows.astype(np.float64)
-    largest = np.abs(rows).max(axis=0)
-    rows /= np.where(largest > 0, largest, 1)
-    rows -= rows.mean(axis=0)
-    spread = rows.std(axis=0)
-    varies = spread > np.finfo(kind).eps
-    return (rows * varies / np.where(varies, spread, 1)).astype(kind)
 
 
 def kept_rows(rows, recipe):

@@ -216,7 +216,7 @@ class Recipe:
     # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
     center: bool = False
-    # each column of a set less its mean, in units of its spread, before it is stacked
+    # each column of a set less its mean, over its deviation, before all else
     standardised: bool = False
     single: bool = False  # float32 bases
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
@@ -226,9 +226,14 @@ class Recipe:
             rule = RULES[name]._replace(many=False)
             value = check_value(getattr(self, name), name, rule)
             object.__setattr__(self, name, value)
-        size = check_value(self.size, "size", RULES["size"])
-        if size is not None and len(size) != 2:
-            raise ValueError(f"size must be (height, width), got {self.size!r}")
+        if self.size is not None:
+            try:
+                height, width = self.size
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"size must be (height, width), got {self.size!r}"
+                ) from None
+            check_value((height, width), "size", RULES["size"])
         if self.p is None:
             object.__setattr__(self, "p", MOST_READ)
             object.__setattr__(self, "fewer", True)

@@ -181,8 +181,9 @@ def conclusion(comparison, tested, thing):
         whole = f"the {thing}s of a split in the mean, {each:.1f} % of {whole}"
     ahead = comparison.accuracy[first] - comparison.chance
     as_chance = ", which is as good" * bool(ahead <= comparison.difference)
+    # of one class alone it is 100 and tells nothing
     chance = f" (chance: {comparison.chance:.0f} %{as_chance})"
-    chance *= bool(comparison.chance < 100)  # else one class alone was tested
+    chance *= bool(comparison.chance < 100)
     lines = [
         f"{first} is right for {comparison.accuracy[first]:.1f} % of {whole}{chance}."
     ]

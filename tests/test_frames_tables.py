@@ -99,16 +99,19 @@ def test_texts_and_gaps_are_read_where_they_are_asked_for(tmp_path):
         ("ax,ay\n", "holds no row below its first line"),
         (
             "ax,ay\nleft,right\n",
-            "must hold a column of numbers, got ax, whose first cell is 'left'; ay, whose",
+            "must hold a column of numbers, got the columns ax, ay, which begin with 'left'",
         ),
         ("ax,ay\n1,2\n3\n", "line 3 must have as many columns as the first, 2, got 1"),
         ("ax,ay\n1,2\n\n3,x\n", "line 4: column ay must hold a finite number, got 'x'"),
         ("ax,ay\n1,2\n,4\n", "line 3: column ax must hold a finite number, got ''"),
         ("1,2\n1,inf\n", "line 2: column 2 must hold a finite number, got 'inf'"),
         ('a,b\n1,2\n1,"1,234"\n', "line 3: column b must hold .*got '1,234'"),
-        ("a b\n1 2\n", "must hold a column of numbers, got a b, whose first .* '1 2'"),
-        ('time,ax\n1,"1,5"\n', "column of numbers, got ax, whose first cell is '1,5'"),
-        ("time\n1\n2\n", "must hold a column of numbers, got time$"),
+        ("a b\n1 2\n", "must hold a column of numbers, got the columns a b.* '1 2'"),
+        (
+            'time,ax\n1,"1,5"\n',
+            "got the columns time, ax, which begin with '1,5' below",
+        ),
+        ("time\n1\n2\n", "must hold a column of numbers, got the columns time$"),
     ],
 )
 def test_what_is_no_table_of_numbers_is_refused(tmp_path, text, message):
