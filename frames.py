@@ -33,6 +33,7 @@ __all__ = [
     "read_frames",
     "describe",
     "raw",
+    "thumbnail",
     "hog",
     "lbp",
     "lbp_top",
@@ -994,9 +995,9 @@ def describe(
 
     float64, but for raw pixels, which keep their type.
 
-    kind: a name of DESCRIPTORS: "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a
-        sub-video), "gei" (one row), ...; or a callable kind(frames, **options) that
-        returns such an array
+    kind: a name of DESCRIPTORS: "raw", "thumbnail", "hog", "lbp" (a row a frame),
+        "lbp_top" (a row a sub-video), "gei" (one row), ...; or a callable kind(frames,
+        **options) that returns such an array
     options: of the function of that name below; ValueError and TypeError name what
         does not fit
 
@@ -1031,6 +1032,31 @@ def raw(frames: ArrayLike) -> np.ndarray:
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
     return shared.check_frames(frames, "frames")
+
+
+def thumbnail(frames: ArrayLike, *, size: tuple[int, int] = (8, 8)) -> np.ndarray:
+    """Return the mean of the pixels in each cell of a grid over each frame, (n_frames, d).
+
+    Cells are in reading order, d = height width of the size, or of the frame where that
+    is less; their sides differ by at most a pixel. It is what a camera far away would
+    see: enough for what moves and how, little of what it looks like. float32 stays
+    float32, other numbers become float64.
+
+    ValueError for frames of other axes, or a size that is not positive.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> frames.thumbnail(np.arange(16).reshape(1, 4, 4), size=(2, 2)).tolist()
+    [[2.5, 4.5, 10.5, 12.5]]
+    """
+    frames = shared.check_clip(frames, "frames")
+    kind = shared.float_type(frames)
+    for axis, cells in enumerate(_check_size(size), start=1):
+        side = frames.shape[axis]
+        edges = np.linspace(0, side, min(cells, side) + 1).astype(int)
+        counts = np.diff(edges).reshape((-1, 1)[: 3 - axis])
+        frames = np.add.reduceat(frames, edges[:-1], axis=axis, dtype=kind) / counts
+    return frames.reshape(len(frames), -1).astype(kind, copy=False)
 
 
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
@@ -1309,9 +1335,12 @@ def _hog_cells(shape):
 # The one place where a descriptor gets its name: describe, the command's options and
 # help, and tests take it from here. function: frames to rows; per_frame: a row a frame,
 # so that it may be one of several to choose from; suited: where it is tried unasked,
-# its options for frames of a shape (height, width); needs: the package that it imports
+# its options for frames of a shape (height, width); needs: the package that it imports;
+# moving: it is tried with frames in order too
 Kind = namedtuple(
-    "Kind", "function per_frame suited needs", defaults=[False, None, None]
+    "Kind",
+    "function per_frame suited needs moving",
+    defaults=[False, None, None, False],
 )
 DESCRIPTORS = {
     "raw": Kind(raw, True, lambda shape: {}),
@@ -1322,6 +1351,7 @@ DESCRIPTORS = {
         lambda shape: {"grid": [min(2, side - 2) for side in shape]},
         "skimage",
     ),
+    "thumbnail": Kind(thumbnail, True, lambda shape: {}, moving=True),
     "lbp_top": Kind(lbp_top),
     "gei": Kind(gait_energy_image),
 }

@@ -29,7 +29,7 @@ N_GAMMAS = 7
 FEW = 20  # frames of a set, at even steps, that Gaussian candidates read
 CHEAP = 5e9  # multiplications up to which a recipe's Gaussian candidates are all made
 MANY = 2000  # sets, above which those that rank have matrices; clips: single precision
-MOST_BYTES = 2**28  # of all matrices that are kept
+MOST_BYTES = 2**27  # of all matrices that are kept
 MOST_DESCRIBED = 2**29  # bytes of the descriptors of one kind that are kept
 MOST_KEPT = 2**28  # bytes of all else that is made of the sets and kept
 
@@ -278,7 +278,8 @@ class Bank(Rows):
         candidates += [Candidate(name, None, alpha) for alpha in spectrum]
         for part in in_parts(candidates, len(s) ** 2):
             grams = _weighted_grams(part, (U, s))
-            yield dict(zip(part, grams.astype(np.float32, copy=False)))
+            # of each a copy: one that is kept keeps no other
+            yield {c: K.astype(np.float32) for c, K in zip(part, grams)}
 
     def gaussian(self, name):
         """Yield {Candidate: K} of a recipe, a kernel after another."""

@@ -15,6 +15,7 @@ import scipy.linalg
 from sklearn.preprocessing import StandardScaler, maxabs_scale
 
 import grassmann_sc as core
+from grassmann_classify.settings import MOST_P
 from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
@@ -35,63 +36,76 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
-    a frame, and raw pixels centred. Other frames, which follow each other: as they are,
-    stacks of STACK, and stacks of half a clip that is resampled to at most STEPS frames,
-    each also centred; if they are NARROW, stacks of LONGER too, and each also
-    standardised. A descriptor has the options of plain, or those that suit a frame.
-    ValueError for descriptors of images alone where there are none.
+    a frame, and raw pixels centred; those of what moves in stacks of LONGER, and of half
+    a clip that is resampled to at most STEPS / 2 frames, centred or standardised. Other
+    frames, which follow each other: as they are, stacks of STACK and of half a clip,
+    resampled to STEPS, each also centred; if they are NARROW, stacks of LONGER too, and
+    each also standardised. A descriptor has the options of plain, or those that suit a
+    frame. ValueError for descriptors of images alone where there are none.
     """
-    tried = [
-        name
+    tried = {
+        name: kind
         for name, kind in frames.DESCRIPTORS.items()
         if kind.suited and (not kind.needs or importlib.util.find_spec(kind.needs))
-    ]
+    }
     images = (
         len(shape) == 2
         and min(shape) >= SMALLEST
-        and len(tried) > 1
         and plain.resample is None
         and plain.describe is None
     )
-    narrow = len(shape) == 1 and shape[0] <= NARROW
-    steps = min(plain.resample or STEPS, int(np.median(lengths)))
-    features = features or (tried if images else ["raw"])
+    named = features is not None
+    features = features or ([*tried] if images else ["raw"])
     if "raw" not in features and len(shape) != 2:
         raise ValueError(
             f"--features {features[0]} needs images, got rows of {math.prod(shape)} numbers"
         )
-    if stack is None:
-        longer = [m for m in [STACK, *[LONGER] * narrow] if min(lengths) > m]
-        stack = [1] if images else [1, *longer, *[HALF] * (steps > STACK)]
-    levels = ["", "centred"]
-    if center is not None:
-        levels = [levels[centred] for centred in center]
-    elif narrow:
-        levels += ["standardised"]
-    options = dict.fromkeys(features, plain.feature_options)
-    if len(shape) == 2 and not plain.feature_options:
-        options |= {
-            name: kind.suited(shape)
-            for name, kind in frames.DESCRIPTORS.items()
-            if kind.suited
-        }
     recipes = {}
-    for kind, m, level in itertools.product(features, stack, levels):
-        if level and center is None and kind != "raw":
-            continue
-        stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
-        words = [kind if kind == "raw" else kind.upper()] * (features != ["raw"])
-        words += [level] * bool(level) + stacked
-        half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
-        recipes[", ".join(words) or "plain"] = replace(
-            plain,
-            features=kind,
-            feature_options=options[kind] if kind != "raw" else {},
-            center=level == "centred",
-            standardised=level == "standardised",
-            **half,
-        )
+    for kind in features:
+        moving = frames.DESCRIPTORS[kind].moving
+        stacks, levels = _forms(moving, images, len(shape) == 1 and shape[0] <= NARROW)
+        steps = STEPS // 2 if moving else STEPS
+        steps = min(plain.resample or steps, int(np.median(lengths)))
+        stacks = stack or [
+            m
+            for m in stacks
+            if m == 1 or (steps > STACK if m == HALF else min(lengths) > m)
+        ]
+        if moving:  # unless asked for, in order alone
+            stacks = stacks or [1] if named else [m for m in stacks if m != 1]
+        if center is not None:
+            levels = [("", "centred")[centred] for centred in center]
+        elif not moving and kind != "raw":
+            levels = [""]
+        options = plain.feature_options
+        if len(shape) == 2 and not options and kind in tried:
+            options = tried[kind].suited(shape)
+        for m, level in itertools.product(stacks, levels):
+            stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
+            words = [kind if moving or kind == "raw" else kind.upper()]
+            words = words * (features != ["raw"]) + [level] * bool(level) + stacked
+            half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
+            recipes[", ".join(words) or "plain"] = replace(
+                plain,
+                p=min(plain.p, MOST_P) if moving else plain.p,  # else it takes long
+                features=kind,
+                feature_options=options if kind != "raw" else {},
+                center=level == "centred",
+                standardised=level == "standardised",
+                **half,
+            )
     return recipes
+
+
+def _forms(moving, images, narrow):
+    """The stacks, and what is done to columns, that are tried of a descriptor."""
+    if moving:
+        return [LONGER, HALF], ["centred", "standardised"]
+    if images:
+        return [1], ["", "centred"]
+    if narrow:
+        return [1, STACK, LONGER, HALF], ["", "centred", "standardised"]
+    return [1, STACK, HALF], ["", "centred"]
 
 
 def base_of(recipe):
@@ -131,10 +145,10 @@ def describe(clip, recipe):
 
 def described_set(rows, shape, recipe):
     """A set's raw rows of frames of this shape, described or standardised by a Recipe."""
-    if recipe.standardised:
-        return standardised(rows)
-    rows = describe(rows.reshape(-1, *shape), recipe)
-    return rows.astype(np.float32, copy=False) if recipe.single else rows
+    if recipe.features != "raw":
+        rows = describe(rows.reshape(-1, *shape), recipe)
+    rows = rows.astype(np.float32, copy=False) if recipe.single else rows
+    return standardised(rows) if recipe.standardised else rows
 
 
 def standardised(rows):
@@ -169,7 +183,7 @@ def resampled(rows, n):
     whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
     before = whole.astype(int)
     after = np.minimum(before + 1, len(rows) - 1)
-    share = share[:, None]
+    share = share[:, None].astype(shared.float_type(rows))
     return (1 - share) * rows[before] + share * rows[after]
 
 

@@ -72,6 +72,7 @@ def test_matrices_have_unit_norm_and_are_those_of_the_points():
     assert len(kinds) == 3 and {c.recipe for c in made} == {*bank.recipes}
     for candidate, K in [*made.items()][::5]:
         assert K.dtype == np.float32
+        assert K.base is None  # one that is kept keeps no other
         np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
         ((_, same),) = products([candidate], bank)
         np.testing.assert_allclose(same, K, atol=2e-6)

@@ -54,13 +54,22 @@ def without(*words):
     return [name for name in ORDERED if not any(word in name for word in words)]
 
 
-def of_images(centred):
-    """The names of recipes that images of any descriptor have; which are centred?"""
-    kinds = [name for name, kind in frames.DESCRIPTORS.items() if kind.suited]
-    names = ["raw" if name == "raw" else name.upper() for name in kinds]
-    if centred is None:
-        return ["raw", "raw, centred", *names[1:]]
-    return [f"{name}{', centred' * (centred == [True])}" for name in names]
+def of_images(levels, *forms):
+    """The names of recipes that images have: of still descriptors, of what moves.
+
+    levels: what is said of raw pixels and of what moves, or None; forms: the stacks.
+    """
+    names = []
+    for name, kind in frames.DESCRIPTORS.items():
+        word = name if name == "raw" or kind.moving else name.upper()
+        if kind.suited and kind.moving:
+            moving = levels or ["centred", "standardised"]
+            names += [f"{word}, {level}, {form}" for form in forms for level in moving]
+        elif kind.suited and levels:
+            names += [f"{word}, {level}" for level in levels]
+        elif kind.suited:
+            names += [word] + ["raw, centred"] * (name == "raw")
+    return names
 
 
 @pytest.mark.parametrize(
@@ -72,8 +81,23 @@ def of_images(centred):
         ((15, 40), 7, {}, without("standard", "stack 8")),
         ((5,), 8, {}, without("stack 8")),
         ((5,), 4, {}, ["plain", "centred", "standardised"]),
-        ((16, 40), 7, {}, of_images(None)),
-        ((16, 40), 7, {"center": [True]}, of_images([True])),
+        ((16, 40), 9, {}, of_images(None, "stack 8", "half a clip")),
+        ((16, 40), 8, {}, of_images(None, "half a clip")),
+        ((16, 40), 4, {}, of_images(None)),
+        ((16, 40), 9, {"stack": [1]}, of_images(None)),
+        ((16, 40), 7, {"center": [True]}, of_images(["centred"], "half a clip")),
+        (
+            (16, 40),
+            4,
+            {"features": ["thumbnail"]},
+            ["thumbnail, centred", "thumbnail, standardised"],
+        ),
+        (
+            (16, 40),
+            9,
+            {"features": ["thumbnail"], "stack": [2], "center": [False]},
+            ["thumbnail, stack 2"],
+        ),
         ((16, 40), 7, {"features": ["hog"]}, ["HOG"]),
         ((5,), 30, {"center": [True], "stack": [4]}, ["centred, stack 4"]),
         ((5,), 30, {"center": [False], "stack": [1]}, ["plain"]),
@@ -96,10 +120,10 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
         assert ("centred" in name) == recipe.center
         assert ("standardised" in name) == recipe.standardised
         assert ("stack 4" in name) <= (recipe.stack == 4)
-        steps = min(32, shortest)
+        kind = options.get("features", [name.partition(",")[0].lower()])[0]
+        steps = min(16 if kind == "thumbnail" else 32, shortest)
         half = {"steps": steps, "stack": steps // 2}
         assert "half" not in name or half.items() <= vars(recipe).items()
-        kind = options.get("features", [name.partition(",")[0].lower()])[0]
         assert recipe.features in (kind, "raw")
 
 
@@ -121,6 +145,40 @@ def test_columns_are_standardised_whatever_their_units(dtype):
     # what rounding leaves of a constant varies in no unit
     constant = np.full((40, 1), 0.1, np.float32) * np.float32(1e6)
     assert not recipes.standardised(constant).any()
+
+
+def test_steps_between_frames_keep_the_type():
+    rows = np.arange(12).reshape(4, 3)
+    expected = [[0, 1, 2], [4.5, 5.5, 6.5], [9, 10, 11]]
+    for dtype, result in ((np.float32, np.float32), (np.uint8, np.float64)):
+        steps = recipes.resampled(rows.astype(dtype), 3)
+        assert steps.dtype == result
+        np.testing.assert_allclose(steps, expected)
+
+
+def moving(rng, label, n_frames=12):
+    """A spot that goes to the right (0) or to the left (1) over a still scene."""
+    x = rng.uniform(3, 6) + rng.uniform(0.8, 1) * np.arange(n_frames)
+    x = 19 - x if label else x
+    columns = np.exp(-((np.arange(20) - x[:, None]) ** 2) / 8)
+    rows = np.exp(-((np.arange(20) - rng.uniform(6, 14)) ** 2) / 8)
+    scene = rng.uniform(0, 60, (20, 20))
+    noise = rng.normal(0, 2, (n_frames, 20, 20))
+    return 150 * columns[:, None] * rows[:, None] + scene + noise
+
+
+def test_videos_that_differ_in_the_order_of_frames_alone_are_told_apart():
+    """To the right and to the left: the same frames, and so the same subspaces."""
+    rng = np.random.default_rng(0)
+    label = np.arange(40) % 2
+    clips = [moving(rng, c) for c in label]
+    settings = Settings(p=[2, 4], methods=["gsc"], kernels=False)
+    model = fit(clips[:24], label[:24], settings=settings)
+    assert all("thumbnail" in name for name in model.inner.recipes)
+    assert (predict(model, clips[24:]).labels == label[24:]).all()
+    still = replace(settings, stack=[1])
+    wrong = predict(fit(clips[:24], label[:24], settings=still), clips[24:]).labels
+    assert (wrong != label[24:]).mean() > 0.2
 
 
 def test_a_large_column_that_tells_nothing_hides_no_class():

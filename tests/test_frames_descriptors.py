@@ -4,6 +4,7 @@ each ignores.
 
 import sys
 import tracemalloc
+from itertools import pairwise
 
 import hypothesis.strategies as st
 import numpy as np
@@ -17,6 +18,7 @@ from grassmann_sc.frames import (
     hog,
     lbp,
     lbp_top,
+    thumbnail,
 )
 from oracles import LOOSE, TIGHT, seeds
 
@@ -335,6 +337,11 @@ def test_raw_pixels_and_other_descriptors():
             r"got \(25, 1\) for frames of \(24, 32\)",
         ),
         (
+            lambda: thumbnail(FRAMES, size=(0, 8)),
+            ValueError,
+            "size must be >= 1, got 0",
+        ),
+        (
             lambda: lbp_top(FRAMES, length=7),
             ValueError,
             r"length must be in 1\.\.6, got 7",
@@ -377,6 +384,32 @@ def test_raw_pixels_and_other_descriptors():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("shape, size", [((16, 24), (8, 8)), ((13, 7), (4, 5))])
+def test_a_thumbnail_is_the_mean_of_each_cell(shape, size):
+    clip = np.random.default_rng(0).integers(0, 256, (3, *shape), np.uint8)
+    rows = thumbnail(clip, size=size)
+    bands = [np.linspace(0, side, n + 1).astype(int) for side, n in zip(shape, size)]
+    expected = [
+        [
+            frame[a:b, c:d].mean()
+            for a, b in pairwise(bands[0])
+            for c, d in pairwise(bands[1])
+        ]
+        for frame in clip
+    ]
+    np.testing.assert_allclose(rows, expected, rtol=1e-14)
+    np.testing.assert_array_equal(describe(clip, "thumbnail", size=size), rows)
+    single = thumbnail(clip.astype(np.float32), size=size)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, rtol=1e-6)
+
+
+def test_a_thumbnail_has_no_more_cells_than_pixels():
+    clip = np.random.default_rng(0).random((3, 5, 20))
+    np.testing.assert_array_equal(thumbnail(clip, size=(50, 50)), clip.reshape(3, -1))
+    assert thumbnail(clip).shape == (3, 40)
 
 
 @pytest.mark.parametrize("name", DESCRIPTORS)
