@@ -199,13 +199,29 @@ def test_a_large_column_that_tells_nothing_hides_no_class():
 
 
 def test_standardised_sets_in_memory_are_those_of_clips():
-    sets, label = turning(n=6)
+    sets, label = turning(n=6, n_frames=40)  # half a clip is resampled to 32
     made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
     base = build_all(made, recipes.base_of(PLAIN))
-    some = recipes.recipes_of(PLAIN, (5,), [16])
+    some = recipes.recipes_of(PLAIN, (5,), [40])
     bank = Bank(base, some, Settings(p=[1, 2]))
     for name in ("standardised", "standardised, stack 4", "standardised, half a clip"):
         expected = build_all(made, some[name])
+        np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
+        for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
+            np.testing.assert_array_equal(rows, same)
+
+
+def test_thumbnails_of_images_in_memory_are_those_of_clips():
+    """Few directions of each, since stacks of them are long; half is resampled to 16."""
+    made = image_clips(n_frames=24)
+    base = build_all(made, recipes.base_of(PLAIN))
+    some = recipes.recipes_of(PLAIN, (16, 16), [24])
+    bank = Bank(base, some, Settings(p=[1, 2]))
+    names = [name for name in some if "thumbnail" in name]
+    assert len(names) == 4
+    for name in names:
+        expected = build_all(made, some[name])
+        assert expected.X.shape[1] == 8 * 64 and expected.X.shape[2] <= 12
         np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
         for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
             np.testing.assert_array_equal(rows, same)
