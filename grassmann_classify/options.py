@@ -480,9 +480,11 @@ class Parser(argparse.ArgumentParser):
     """Mistakes in a line, which names the command's --help."""
 
     def hint(self, word):
-        """At the option that is most like this word, if it is none."""
+        """At the option that is most like this word, or that another folder needs."""
         word = word.partition("=")[0]
         known = self._option_string_actions
+        if not word.startswith("-") and "--data" in known:
+            return " (--data names the labelled clips)"
         return "" if word in known else meant(word, known)
 
     def error(self, message):

@@ -309,6 +309,12 @@ MISTAKES = [
         "unrecognized arguments: --no-kernel (did you mean --no-kernels?)",
     ),
     ("cluster", "cluster DIR -k 2 --recipe x", "unrecognized arguments: --recipe x;"),
+    (
+        "predict",
+        "predict DIR new",
+        "unrecognized arguments: new (--data names the labelled clips)",
+    ),
+    ("compare", "compare DIR new", "unrecognized arguments: new;"),
     ("compare", "compare DIR --p x", "argument --p: invalid int value: 'x'"),
     ("compare", "compare DIR --format gif", "argument --format: invalid choice: 'gif'"),
     (
