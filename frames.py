@@ -1054,9 +1054,9 @@ def thumbnail(frames: ArrayLike, *, size: tuple[int, int] = (8, 8)) -> np.ndarra
     for axis, cells in enumerate(_check_size(size), start=1):
         side = frames.shape[axis]
         edges = np.linspace(0, side, min(cells, side) + 1).astype(int)
-        counts = np.diff(edges).reshape((-1, 1)[: 3 - axis])
+        counts = np.diff(edges).astype(kind).reshape((-1, 1)[: 3 - axis])
         frames = np.add.reduceat(frames, edges[:-1], axis=axis, dtype=kind) / counts
-    return frames.reshape(len(frames), -1).astype(kind, copy=False)
+    return frames.reshape(len(frames), -1)
 
 
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
@@ -1336,7 +1336,7 @@ def _hog_cells(shape):
 # help, and tests take it from here. function: frames to rows; per_frame: a row a frame,
 # so that it may be one of several to choose from; suited: where it is tried unasked,
 # its options for frames of a shape (height, width); needs: the package that it imports;
-# moving: it is tried with frames in order too
+# moving: it is tried with frames in order alone
 Kind = namedtuple(
     "Kind",
     "function per_frame suited needs moving",
