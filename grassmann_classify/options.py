@@ -226,8 +226,8 @@ OPTIONS = {
         action=argparse.BooleanOptionalAction,
     ),
     "--stack": dict(
-        help="stack each frame with the next M - 1, or one of several M (default: up to "
-        "half a clip; of images 1)",
+        help="stack each frame with the next M - 1, or one of several M (default: tried, "
+        "up to most of a clip)",
         type=int,
         nargs="+",
         metavar="M",

@@ -20,8 +20,11 @@ from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
 LONGER = 8  # frames, of narrow rows
-HALF = "half a clip"  # in place of a number of frames
-STEPS = 32  # frames, at most, to which a clip is resampled before half is stacked
+SHARES = {
+    "half a clip": 1 / 2,
+    "most of a clip": 7 / 8,
+}  # in place of numbers of frames
+STEPS = 32  # frames, at most, to which a clip is resampled before a share is stacked
 SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
 NARROW = 100  # columns at most, as of sensors
 # rows are shortened if there are at most so many, and each of so many times more numbers
@@ -36,12 +39,13 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
-    a frame, and raw pixels centred; those of what moves in stacks of LONGER, and of half
-    a clip that is resampled to at most STEPS / 2 frames, centred or standardised. Other
-    frames, which follow each other: as they are, stacks of STACK and of half a clip,
-    resampled to STEPS, each also centred; if they are NARROW, stacks of LONGER too, and
-    each also standardised. A descriptor has the options of plain, or those that suit a
-    frame. ValueError for descriptors of images alone where there are none.
+    a frame, and raw pixels centred; those of what moves in stacks of LONGER, and of the
+    SHARES of a clip that is resampled to at most STEPS / 2 frames, centred or
+    standardised. Other frames, which follow each other: as they are, stacks of STACK and
+    of the SHARES, resampled to STEPS, each also centred; if they are NARROW, stacks of
+    LONGER too, and each also standardised. A descriptor has the options of plain, or
+    those that suit a frame. ValueError for descriptors of images alone where there are
+    none.
     """
     tried = {
         name: kind
@@ -69,7 +73,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         stacks = stack or [
             m
             for m in stacks
-            if m == 1 or (steps > STACK if m == HALF else min(lengths) > m)
+            if m == 1 or (steps > STACK if m in SHARES else min(lengths) > m)
         ]
         if moving:  # unless asked for, in order alone
             stacks = stacks or [1] if named else [m for m in stacks if m != 1]
@@ -81,10 +85,11 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
         if len(shape) == 2 and not options and kind in tried:
             options = tried[kind].suited(shape)
         for m, level in itertools.product(stacks, levels):
-            stacked = [m if m == HALF else f"stack {m}"] * (m != 1)
+            stacked = [m if m in SHARES else f"stack {m}"] * (m != 1)
             words = [kind if moving or kind == "raw" else kind.upper()]
             words = words * (features != ["raw"]) + [level] * bool(level) + stacked
-            half = {"steps": steps, "stack": steps // 2} if m == HALF else {"stack": m}
+            length = int(steps * SHARES.get(m, 0))
+            stacking = {"steps": steps, "stack": length} if length else {"stack": m}
             recipes[", ".join(words) or "plain"] = replace(
                 plain,
                 p=min(plain.p, MOST_P) if moving else plain.p,  # else it takes long
@@ -92,7 +97,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
                 feature_options=options if kind != "raw" else {},
                 center=level == "centred",
                 standardised=level == "standardised",
-                **half,
+                **stacking,
             )
     return recipes
 
@@ -100,12 +105,12 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 def _forms(moving, images, narrow):
     """The stacks, and what is done to columns, that are tried of a descriptor."""
     if moving:
-        return [LONGER, HALF], ["centred", "standardised"]
+        return [LONGER, *SHARES], ["centred", "standardised"]
     if images:
         return [1], ["", "centred"]
     if narrow:
-        return [1, STACK, LONGER, HALF], ["", "centred", "standardised"]
-    return [1, STACK, HALF], ["", "centred"]
+        return [1, STACK, LONGER, *SHARES], ["", "centred", "standardised"]
+    return [1, STACK, *SHARES], ["", "centred"]
 
 
 def base_of(recipe):

@@ -37,7 +37,7 @@ PARTS = np.arange(24), np.arange(24, 36)
 
 
 def bank_of(n_frames=24, noise=1.0, label=LABEL, **options):
-    """A Bank of sets in R^5, each class around a plane of its own, of twelve recipes."""
+    """A Bank of sets in R^5, each class around a plane of its own, of fifteen recipes."""
     rng = np.random.default_rng(0)
     spaces = rng.standard_normal((3, 2, 5))
     clips = []
@@ -47,7 +47,7 @@ def bank_of(n_frames=24, noise=1.0, label=LABEL, **options):
         clips.append(Clip(f"{i}", label[i], None, [rows]))
     base = build_all(clips, base_of(PLAIN))
     candidates = recipes_of(PLAIN, (5,), [n_frames])
-    assert len(candidates) == 12
+    assert len(candidates) == 15
     return Bank(base, candidates, Settings(**options))
 
 

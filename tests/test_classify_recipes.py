@@ -42,9 +42,11 @@ def turning(n=32, n_frames=16):
     return sets, label
 
 
+SHARES = ("half a clip", "most of a clip")
+IN_SHARES = [f", {name}" for name in SHARES]
 ORDERED = [
     f"{centred}{stacked}".strip(", ") or "plain"
-    for stacked in ("", ", stack 4", ", stack 8", ", half a clip")
+    for stacked in ("", ", stack 4", ", stack 8", *IN_SHARES)
     for centred in ("", "centred", "standardised")
 ]
 
@@ -81,11 +83,11 @@ def of_images(levels, *forms):
         ((15, 40), 7, {}, without("standard", "stack 8")),
         ((5,), 8, {}, without("stack 8")),
         ((5,), 4, {}, ["plain", "centred", "standardised"]),
-        ((16, 40), 9, {}, of_images(None, "stack 8", "half a clip")),
-        ((16, 40), 8, {}, of_images(None, "half a clip")),
+        ((16, 40), 9, {}, of_images(None, "stack 8", *SHARES)),
+        ((16, 40), 8, {}, of_images(None, *SHARES)),
         ((16, 40), 4, {}, of_images(None)),
         ((16, 40), 9, {"stack": [1]}, of_images(None)),
-        ((16, 40), 7, {"center": [True]}, of_images(["centred"], "half a clip")),
+        ((16, 40), 7, {"center": [True]}, of_images(["centred"], *SHARES)),
         (
             (16, 40),
             4,
@@ -122,8 +124,9 @@ def test_the_candidates_are_those_that_frames_and_options_allow(
         assert ("stack 4" in name) <= (recipe.stack == 4)
         kind = options.get("features", [name.partition(",")[0].lower()])[0]
         steps = min(16 if kind == "thumbnail" else 32, shortest)
-        half = {"steps": steps, "stack": steps // 2}
-        assert "half" not in name or half.items() <= vars(recipe).items()
+        for share, length in zip(SHARES, (steps // 2, 7 * steps // 8)):
+            resampled = (recipe.steps, recipe.stack) == (steps, length)
+            assert (share in name) <= resampled
         assert recipe.features in (kind, "raw")
 
 
@@ -181,6 +184,24 @@ def test_videos_that_differ_in_the_order_of_frames_alone_are_told_apart():
     assert (wrong != label[24:]).mean() > 0.2
 
 
+def test_classes_whose_whole_course_tells_are_told_apart():
+    """One sensor: each class has its own course, below the slow drift of each clip."""
+    rng = np.random.default_rng(1)
+    label = np.arange(60) % 3
+    waves = np.cos(np.pi * np.outer(np.arange(6), np.linspace(0, 1, 48)))
+    courses = rng.standard_normal((3, 6)) @ waves
+    drifts = rng.standard_normal((60, 3)) @ waves[:3]
+    noise = 0.2 * rng.standard_normal((60, 48))
+    sets = [*(courses[label] + 0.8 * drifts + noise)[:, :, None]]
+    settings = Settings(methods=["gsc"], kernels=False)
+    model = fit(sets[:30], label[:30], settings=settings)
+    assert all("most of a clip" in name for name in model.inner.recipes)
+    assert (predict(model, sets[30:]).labels == label[30:]).all()
+    short = replace(settings, stack=[1, 4, 8])
+    wrong = predict(fit(sets[:30], label[:30], settings=short), sets[30:]).labels
+    assert (wrong != label[30:]).mean() > 0.1
+
+
 def test_a_large_column_that_tells_nothing_hides_no_class():
     """As a pressure in pascals beside accelerations."""
     sets, label = turning()
@@ -199,29 +220,34 @@ def test_a_large_column_that_tells_nothing_hides_no_class():
 
 
 def test_standardised_sets_in_memory_are_those_of_clips():
-    sets, label = turning(n=6, n_frames=40)  # half a clip is resampled to 32
+    sets, label = turning(n=6, n_frames=40)  # a share of a clip is one of 32 frames
     made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
     base = build_all(made, recipes.base_of(PLAIN))
     some = recipes.recipes_of(PLAIN, (5,), [40])
     bank = Bank(base, some, Settings(p=[1, 2]))
-    for name in ("standardised", "standardised, stack 4", "standardised, half a clip"):
+    for form, length in (("", 1), (", stack 4", 4), *zip(IN_SHARES, (16, 28))):
+        name = f"standardised{form}"
         expected = build_all(made, some[name])
+        assert expected.X.shape[1] == 5 * length
         np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
         for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
             np.testing.assert_array_equal(rows, same)
 
 
 def test_thumbnails_of_images_in_memory_are_those_of_clips():
-    """Few directions of each, since stacks of them are long; half is resampled to 16."""
+    """Few directions of each, since stacks of them are long; shares are of 16 frames."""
     made = image_clips(n_frames=24)
     base = build_all(made, recipes.base_of(PLAIN))
     some = recipes.recipes_of(PLAIN, (16, 16), [24])
     bank = Bank(base, some, Settings(p=[1, 2]))
     names = [name for name in some if "thumbnail" in name]
-    assert len(names) == 4
+    assert len(names) == 6
     for name in names:
         expected = build_all(made, some[name])
-        assert expected.X.shape[1] == 8 * 64 and expected.X.shape[2] <= 12
+        assert (
+            expected.X.shape[1] == 64 * (14 if "most" in name else 8)
+            and expected.X.shape[2] <= 12
+        )
         np.testing.assert_allclose(bank.by(name).X, expected.X, atol=1e-12)
         for rows, same in zip(bank.by(name).sets, expected.sets, strict=True):
             np.testing.assert_array_equal(rows, same)
@@ -344,7 +370,7 @@ def test_the_recipe_that_tells_classes_apart_is_chosen():
         assert row.failed is None
         if row.method.among == "sum":
             for candidate in row.inner.candidates:
-                assert "stack" in candidate.recipe or "half" in candidate.recipe
+                assert any(word in candidate.recipe for word in ("stack", "clip"))
             assert (row.predicted == label[20:]).all()
 
 
@@ -434,7 +460,7 @@ def test_features_are_frames_their_mean_and_their_deviation():
 def test_rows_on_means_take_no_recipe_that_is_centred():
     sets, label = turning()
     inputs = inputs_of_turning(sets, label)
-    assert uncentred(inputs) == ["plain", "stack 4", "stack 8", "half a clip"]
+    assert uncentred(inputs) == ["plain", "stack 4", "stack 8", *SHARES]
     settings = Settings(methods=["mean", "frames"], C=[1.0])
     parts = np.arange(20), np.arange(20, 32)
     rows = evaluate(inputs, label, None, parts, settings)

@@ -401,7 +401,7 @@ def test_no_line_names_d_and_p_of_several_recipes(cwd, capsys):
     out, err = capsys.readouterr()
     assert (
         "12 sets of frames: " in err
-        and "12 sets of 2 classes, 12 recipes; 1 split" in out
+        and "12 sets of 2 classes, 15 recipes; 1 split" in out
     )
     assert "R^1" not in out + err
     main(["compare", "data", "--recipe", "plain", *usual])
