@@ -21,6 +21,7 @@ from grassmann_classify.model import (
     results_of,
 )
 from grassmann_classify.rows import (
+    coding_methods,
     front,
     is_coding,
     methods,
@@ -30,6 +31,7 @@ from grassmann_classify.rows import (
 from grassmann_classify.settings import READY_MADE, Recipe, Settings, parts_of_recipe
 from grassmann_classify.splits import check_classes, say_kept_together
 from grassmann_classify.words import (
+    SILENT,
     all_in_words,
     clip_names,
     each_once,
@@ -87,8 +89,9 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
 def learn(bank, recipe, settings, clips, end):
     """The Model of the best row, on all sets of a Bank, which were read by a Recipe.
 
-    The row codes, unless settings.methods names rows. clips: those of the sets, of which
-    the Model keeps small images. end: of the search, as evaluate has it.
+    The row codes, unless settings.methods names rows; the others are evaluated where
+    someone reads how they do. clips: those of the sets, of which the Model keeps small
+    images. end: of the search, as evaluate has it.
     """
     collection = bank.collection
     n = len(collection.label)
@@ -99,8 +102,15 @@ def learn(bank, recipe, settings, clips, end):
     rows = {}
     failed = None
     answering = replace(settings, atoms=0)  # the others have no labelled sets
+    silent = SILENT.get() and settings.methods is None
     for row in evaluate(
-        bank, class_index, kept, split, answering, end, methods_of=methods
+        bank,
+        class_index,
+        kept,
+        split,
+        answering,
+        end,
+        methods_of=coding_methods if silent else methods,
     ):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
@@ -159,19 +169,17 @@ def _row_that_answers(rows, failed, is_named, unit):
     It says so if a row that does not code is better than chance explains. failed: why
     another row failed; unit (n,): the index of what is kept together of the sets.
     """
-    if not rows:
-        raise ValueError(f"all rows failed: {failed}")
-    shares = unit_shares({name: row.shares for name, row in rows.items()}, unit)
-    if is_named:
-        return rows[front(shares)]
-    coding = {name: share for name, share in shares.items() if is_coding(name)}
-    if not coding:
+    shares = {name: row.shares for name, row in rows.items()}
+    can = {name: shares[name] for name in shares if is_named or is_coding(name)}
+    if not can:
         raise ValueError(
-            f"no row that codes could learn the sets: {failed}; --methods names others"
+            f"all rows failed: {failed}"
+            if is_named
+            else f"no row that codes could learn the sets: {failed}; --methods names others"
         )
-    first = front(coding)
-    _, (best, *others) = within_chance(shares)
-    if first not in (best, *others):
+    first = front(unit_shares(can, unit))
+    _, (best, *others) = within_chance(unit_shares(shares, unit))
+    if not is_named and first not in (best, *others):
         to_stderr(
             f"{best} is right more often than {first} by more than chance explains, "
             f"{100 * rows[best].score:.1f} % and {100 * rows[first].score:.1f} %, but gives "

@@ -19,14 +19,14 @@ from grassmann_classify.settings import MOST_P
 from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
-LONGER = 8  # frames, of narrow rows
+LONGER = (8, 16)  # frames, of rows that then have at most so many numbers:
+MOST_STACKED = 800
 SHARES = {
     "half a clip": 1 / 2,
     "most of a clip": 7 / 8,
 }  # in place of numbers of frames
 STEPS = 32  # frames, at most, to which a clip is resampled before a share is stacked
 SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
-NARROW = 100  # columns at most, as of sensors
 # rows are shortened if there are at most so many, and each of so many times more numbers
 MOST_SHORTENED = 4000
 SHORTER = 4
@@ -39,13 +39,12 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
 
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
-    a frame, and raw pixels centred; those of what moves in stacks of LONGER, and of the
-    SHARES of a clip that is resampled to at most STEPS / 2 frames, centred or
-    standardised. Other frames, which follow each other: as they are, stacks of STACK and
-    of the SHARES, resampled to STEPS, each also centred; if they are NARROW, stacks of
-    LONGER too, and each also standardised. A descriptor has the options of plain, or
-    those that suit a frame. ValueError for descriptors of images alone where there are
-    none.
+    a frame, and raw pixels centred; those of what moves in stacks of 8, and of the SHARES
+    of a clip that is resampled to at most STEPS / 2 frames, centred or standardised.
+    Other frames, which follow each other: as they are, stacks of STACK and of the SHARES,
+    resampled to STEPS, each also centred; if they are narrow, stacks of LONGER too, and
+    each also standardised. A descriptor has the options of plain, or those that suit a
+    frame. ValueError for descriptors of images alone where there are none.
     """
     tried = {
         name: kind
@@ -67,7 +66,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     recipes = {}
     for kind in features:
         moving = frames.DESCRIPTORS[kind].moving
-        stacks, levels = _forms(moving, images, len(shape) == 1 and shape[0] <= NARROW)
+        stacks, levels = _forms(moving, images, shape)
         steps = STEPS // 2 if moving else STEPS
         steps = min(plain.resample or steps, int(np.median(lengths)))
         stacks = stack or [
@@ -102,15 +101,15 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     return recipes
 
 
-def _forms(moving, images, narrow):
+def _forms(moving, images, shape):
     """The stacks, and what is done to columns, that are tried of a descriptor."""
     if moving:
-        return [LONGER, *SHARES], ["centred", "standardised"]
+        return [LONGER[0], *SHARES], ["centred", "standardised"]
     if images:
         return [1], ["", "centred"]
-    if narrow:
-        return [1, STACK, LONGER, *SHARES], ["", "centred", "standardised"]
-    return [1, STACK, *SHARES], ["", "centred"]
+    longer = [m for m in LONGER if len(shape) == 1 and m * shape[0] <= MOST_STACKED]
+    narrow = ["standardised"] * bool(longer)  # as of sensors
+    return [1, STACK, *longer, *SHARES], ["", "centred", *narrow]
 
 
 def base_of(recipe):

@@ -274,6 +274,11 @@ def methods(bank, smallest, settings):
             yield Method(key, row.reads, clone(row.estimator), {}, predict, row.among)
 
 
+def coding_methods(bank, smallest, settings):
+    """Those of methods that code."""
+    return [m for m in methods(bank, smallest, settings) if is_coding(m.name)]
+
+
 def _learning(key, n_atoms, settings):
     """The Method of a row that learns so many atoms."""
     learning = estimator_of(key).set_params(

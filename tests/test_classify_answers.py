@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import grassmann_sc as core
 from grassmann_classify import Recipe, Settings, fit, load, predict
@@ -108,6 +109,26 @@ def test_a_row_that_does_not_code_and_is_better_than_chance_explains_is_said(cap
     )
     first, second = re.search(pattern + r"([\d.]+) %, but gives no", printed).groups()
     assert float(first) > float(second) == round(100 * model.score, 1)
+
+
+def test_a_silent_fit_evaluates_rows_that_can_answer_alone(monkeypatch):
+    """Nobody would read how the others do."""
+    machines = []
+    learn = SVC.fit
+    monkeypatch.setattr(
+        SVC, "fit", lambda svc, *args: machines.append(svc) or learn(svc, *args)
+    )
+    usual = {"p": [2], "C": [1.0], "kernels": False}
+    models = []
+    for verbose in (False, True):
+        settings = Settings(**usual)
+        models.append(fit(SETS, NAMES[PLACE], settings=settings, verbose=verbose))
+        assert bool(machines) == verbose
+    silent, verbose = models
+    assert silent.chosen == verbose.chosen and silent.score == verbose.score
+    machines.clear()
+    settings = Settings(methods=["svm"], **usual)
+    assert not fit(SETS, NAMES[PLACE], settings=settings).codes and machines
 
 
 # ------------------------------------------------------------------------ by definition

@@ -37,7 +37,7 @@ PARTS = np.arange(24), np.arange(24, 36)
 
 
 def bank_of(n_frames=24, noise=1.0, label=LABEL, **options):
-    """A Bank of sets in R^5, each class around a plane of its own, of fifteen recipes."""
+    """A Bank of sets in R^5, each class around a plane of its own, of several recipes."""
     rng = np.random.default_rng(0)
     spaces = rng.standard_normal((3, 2, 5))
     clips = []
@@ -46,9 +46,7 @@ def bank_of(n_frames=24, noise=1.0, label=LABEL, **options):
         rows = exact + noise * rng.standard_normal((n_frames, 5))
         clips.append(Clip(f"{i}", label[i], None, [rows]))
     base = build_all(clips, base_of(PLAIN))
-    candidates = recipes_of(PLAIN, (5,), [n_frames])
-    assert len(candidates) == 15
-    return Bank(base, candidates, Settings(**options))
+    return Bank(base, recipes_of(PLAIN, (5,), [n_frames]), Settings(**options))
 
 
 def ranking_of(bank, label=LABEL):

@@ -46,7 +46,7 @@ SHARES = ("half a clip", "most of a clip")
 IN_SHARES = [f", {name}" for name in SHARES]
 ORDERED = [
     f"{centred}{stacked}".strip(", ") or "plain"
-    for stacked in ("", ", stack 4", ", stack 8", *IN_SHARES)
+    for stacked in ("", ", stack 4", ", stack 8", ", stack 16", *IN_SHARES)
     for centred in ("", "centred", "standardised")
 ]
 
@@ -77,11 +77,14 @@ def of_images(levels, *forms):
 @pytest.mark.parametrize(
     "shape, shortest, options, names",
     [
-        ((5,), 30, {}, ORDERED),
-        ((100,), 30, {}, ORDERED),
-        ((101,), 30, {}, without("standard", "stack 8")),
-        ((15, 40), 7, {}, without("standard", "stack 8")),
-        ((5,), 8, {}, without("stack 8")),
+        ((5,), 17, {}, ORDERED),
+        ((50,), 30, {}, ORDERED),
+        ((51,), 30, {}, without("stack 16")),
+        ((100,), 30, {}, without("stack 16")),
+        ((101,), 30, {}, without("standard", "stack 8", "stack 16")),
+        ((15, 40), 7, {}, without("standard", "stack 8", "stack 16")),
+        ((5,), 16, {}, without("stack 16")),
+        ((5,), 8, {}, without("stack 8", "stack 16")),
         ((5,), 4, {}, ["plain", "centred", "standardised"]),
         ((16, 40), 9, {}, of_images(None, "stack 8", *SHARES)),
         ((16, 40), 8, {}, of_images(None, *SHARES)),
@@ -188,16 +191,16 @@ def test_classes_whose_whole_course_tells_are_told_apart():
     """One sensor: each class has its own course, below the slow drift of each clip."""
     rng = np.random.default_rng(1)
     label = np.arange(60) % 3
-    waves = np.cos(np.pi * np.outer(np.arange(6), np.linspace(0, 1, 48)))
+    waves = np.cos(np.pi * np.outer(np.arange(6), np.linspace(0, 1, 40)))
     courses = rng.standard_normal((3, 6)) @ waves
     drifts = rng.standard_normal((60, 3)) @ waves[:3]
-    noise = 0.2 * rng.standard_normal((60, 48))
+    noise = 0.2 * rng.standard_normal((60, 40))
     sets = [*(courses[label] + 0.8 * drifts + noise)[:, :, None]]
     settings = Settings(methods=["gsc"], kernels=False)
     model = fit(sets[:30], label[:30], settings=settings)
     assert all("most of a clip" in name for name in model.inner.recipes)
     assert (predict(model, sets[30:]).labels == label[30:]).all()
-    short = replace(settings, stack=[1, 4, 8])
+    short = replace(settings, stack=[1, 4, 8, 16])
     wrong = predict(fit(sets[:30], label[:30], settings=short), sets[30:]).labels
     assert (wrong != label[30:]).mean() > 0.1
 

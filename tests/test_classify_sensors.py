@@ -399,10 +399,8 @@ def test_no_line_names_d_and_p_of_several_recipes(cwd, capsys):
     usual = ["--repeats", "1", "--methods", "nearest", "--no-kernels", "--no-pictures"]
     main(["compare", "data", *usual])
     out, err = capsys.readouterr()
-    assert (
-        "12 sets of frames: " in err
-        and "12 sets of 2 classes, 15 recipes; 1 split" in out
-    )
+    assert "12 sets of frames: " in err
+    assert re.search(r"^12 sets of 2 classes, \d+ recipes; 1 split", out, re.MULTILINE)
     assert "R^1" not in out + err
     main(["compare", "data", "--recipe", "plain", *usual])
     out, err = capsys.readouterr()
