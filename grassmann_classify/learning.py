@@ -53,7 +53,8 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False)
     cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
     command does. settings: as Settings(methods=["gsc", "svm"]), the rows and their
     candidate parameters. The best row that codes answers, others only if methods name
-    them, baselines and learned atoms never. verbose: with progress and advice on stderr.
+    them, baselines and learned atoms never. verbose: with progress and advice on stderr,
+    and how the rows do that cannot answer.
     """
     fixed = recipe is not None
     settings = Settings() if settings is None else settings
@@ -103,14 +104,9 @@ def learn(bank, recipe, settings, clips, end):
     failed = None
     answering = replace(settings, atoms=0)  # the others have no labelled sets
     silent = SILENT.get() and settings.methods is None
+    some = coding_methods if silent else methods
     for row in evaluate(
-        bank,
-        class_index,
-        kept,
-        split,
-        answering,
-        end,
-        methods_of=coding_methods if silent else methods,
+        bank, class_index, kept, split, answering, end, methods_of=some
     ):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")

@@ -21,11 +21,8 @@ from grassmann_sc import frames, shared, subspaces
 STACK = 4  # frames
 LONGER = (8, 16)  # frames, of rows that then have at most so many numbers:
 MOST_STACKED = 800
-SHARES = {
-    "half a clip": 1 / 2,
-    "most of a clip": 7 / 8,
-}  # in place of numbers of frames
 STEPS = 32  # frames, at most, to which a clip is resampled before a share is stacked
+SHARES = {"half a clip": 1 / 2, "most of a clip": 7 / 8}
 SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
 # rows are shortened if there are at most so many, and each of so many times more numbers
 MOST_SHORTENED = 4000
