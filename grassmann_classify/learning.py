@@ -175,7 +175,7 @@ def _row_that_answers(rows, failed, is_named, unit):
         )
     first = front(unit_shares(can, unit))
     _, (best, *others) = within_chance(unit_shares(shares, unit))
-    if not is_named and first not in (best, *others):
+    if first not in (best, *others):
         to_stderr(
             f"{best} is right more often than {first} by more than chance explains, "
             f"{100 * rows[best].score:.1f} % and {100 * rows[first].score:.1f} %, but gives "
