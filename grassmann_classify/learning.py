@@ -104,9 +104,9 @@ def learn(bank, recipe, settings, clips, end):
     failed = None
     answering = replace(settings, atoms=0)  # the others have no labelled sets
     silent = SILENT.get() and settings.methods is None
-    some = coding_methods if silent else methods
+    methods_of = coding_methods if silent else methods
     for row in evaluate(
-        bank, class_index, kept, split, answering, end, methods_of=some
+        bank, class_index, kept, split, answering, end, methods_of=methods_of
     ):
         what = f"failed: {row.failed}" if row.failed else all_in_words(row.chosen)
         to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")

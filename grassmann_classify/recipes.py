@@ -19,7 +19,7 @@ from grassmann_classify.settings import MOST_P
 from grassmann_sc import frames, shared, subspaces
 
 STACK = 4  # frames
-LONGER = (8, 16)  # frames, of rows that then have at most so many numbers:
+LONGER = (8, 16)  # frames, where they have at most MOST_STACKED numbers together
 MOST_STACKED = 800
 STEPS = 32  # frames, at most, to which a clip is resampled before a share is stacked
 SHARES = {"half a clip": 1 / 2, "most of a clip": 7 / 8}
@@ -71,8 +71,10 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
             for m in stacks
             if m == 1 or (steps > STACK if m in SHARES else min(lengths) > m)
         ]
-        if moving:  # unless asked for, in order alone
-            stacks = stacks or [1] if named else [m for m in stacks if m != 1]
+        if moving and named:
+            stacks = stacks or [1]
+        elif moving:  # in order alone
+            stacks = [m for m in stacks if m != 1]
         if center is not None:
             levels = [("", "centred")[centred] for centred in center]
         elif not moving and kind != "raw":
