@@ -34,6 +34,8 @@ __all__ = [
     "describe",
     "raw",
     "thumbnail",
+    "colour",
+    "chromaticity",
     "hog",
     "lbp",
     "lbp_top",
@@ -126,7 +128,7 @@ class Avoidable(ValueError):
 def read_frames(
     path: str | os.PathLike,
     *,
-    grey: bool = True,
+    grey: bool | None = True,
     size: tuple[int, int] | None = None,
     every: int = 1,
     at_most: int | None = None,
@@ -144,7 +146,7 @@ def read_frames(
         table with a row a time step; anything else is decoded as a video (needs PyAV:
         pip install av)
     grey: luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
-        height, width, 3)
+        height, width, 3); None: all are in colour, grey ones with three equal colours
     size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
         bytes, other types become float32
     every, at_most, evenly: every k-th frame, of these the first n or n at even steps
@@ -171,7 +173,7 @@ def read_frames(
     path = _existing(path)
     size = None if size is None else _check_size(size)
     choose = _chooser(every, at_most, evenly)
-    grey = core.check_flag(grey, "grey")
+    grey = None if grey is None else core.check_flag(grey, "grey")
     prepare = functools.partial(prepared, grey=grey, size=size, name=path)
     if path.is_dir():
         files = choose(_images_of(path))
@@ -185,7 +187,11 @@ def read_frames(
     if is_image:
         decode = functools.partial(_image_frames, path)
     if evenly is None:
-        return _stacked(path, choose(map(prepare, decode())))
+        # what is passed over is not prepared, and no frame is kept as it was
+        frames = (
+            None if i % every else prepare(frame) for i, frame in enumerate(decode())
+        )
+        return _stacked(path, choose(frames))
     n_frames = len(_image_shapes(path)) if is_image else _video_shape(path)[0]
     return _stacked(path, [*map(prepare, _evenly(decode, n_frames or 0, choose))])
 
@@ -765,7 +771,7 @@ def _array_name(names, key):
 
 
 def prepared(frame, grey=True, size=None, name=""):
-    """A frame (height, width[, channels]) or (d,), grey and resized as asked for.
+    """A frame (height, width[, channels]) or (d,), resized; grey: as read_frames has it.
 
     ValueError that begins with the name, if there is one, if a vector is to be resized.
     """
@@ -776,10 +782,12 @@ def prepared(frame, grey=True, size=None, name=""):
     if grey and frame.ndim == 3:
         luma = frame @ np.array(LUMA)
         frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
+    if grey is None and frame.ndim == 2:
+        frame = np.repeat(frame[..., None], 3, axis=2)
     if size is None:
         return frame
     frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
-    if frame.ndim == 2:
+    if frame.ndim == 2 or (frame.dtype == np.uint8 and frame.shape[2] == 3):
         return _resized(frame, size)
     return np.stack(
         [_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1
@@ -795,10 +803,10 @@ def _check_image(shape, name):
         )
 
 
-def _resized(channel, size):
+def _resized(frame, size):
     from PIL import Image
 
-    image = Image.fromarray(np.ascontiguousarray(channel))
+    image = Image.fromarray(np.ascontiguousarray(frame))
     return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
 
 
@@ -1057,6 +1065,68 @@ def thumbnail(frames: ArrayLike, *, size: tuple[int, int] = (8, 8)) -> np.ndarra
         counts = np.diff(edges).astype(kind).reshape((-1, 1)[: 3 - axis])
         frames = np.add.reduceat(frames, edges[:-1], axis=axis, dtype=kind) / counts
     return frames.reshape(len(frames), -1)
+
+
+def colour(frames: ArrayLike) -> np.ndarray:
+    """Return the red, green and blue of each pixel in a row, (n_frames, 3 height width).
+
+    frames (n_frames, height, width, 3), or (n_frames, height, width) of grey, whose
+    three colours are equal; few pixels tell enough, as of read_frames(path, grey=False,
+    size=(16, 16)).
+
+    ValueError for frames of other axes, or where they are not finite.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> frames.colour([[[[255, 0, 0], [0, 0, 255]]]]).tolist()
+    [[255, 0, 0, 0, 0, 255]]
+    """
+    frames = np.asarray(frames)
+    if frames.ndim == 3:
+        frames = np.repeat(frames[..., None], 3, axis=3)
+    if frames.ndim != 4 or frames.shape[3] != 3:
+        raise ValueError(
+            "frames must have shape (n_frames, height, width, 3) or (n_frames, height, "
+            f"width), got {frames.shape}"
+        )
+    return shared.check_frames(frames.reshape(*frames.shape[:2], -1), "frames")
+
+
+def chromaticity(frames: ArrayLike, *, bins: int = 16) -> np.ndarray:
+    """Return how often each chromaticity occurs in each frame, (n_frames, (bins + 1)²).
+
+    A pixel's is (R, G) / (R + G + B), which neither its brightness nor its place
+    changes; of black it is that of grey. A pixel counts for the four nodes of a grid of
+    bins x bins cells around it, by linear interpolation. Rows are square roots of the
+    counts, whose inner product is the Bhattacharyya coefficient of two frames, but for
+    their number of pixels.
+
+    frames: as colour has them, of numbers that are not negative; else ValueError, as for
+    bins that are not positive.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> red, dark_red = [[[[200, 0, 0]]]], [[[[90, 0, 0]]]]
+    >>> frames.chromaticity(red, bins=1).tolist(), frames.chromaticity(dark_red, bins=1).tolist()
+    ([[0.0, 0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0, 0.0]])
+    """
+    bins = core.check_integer(bins, "bins", 1)
+    pixels = colour(frames)
+    if pixels.min() < 0:
+        raise ValueError(f"frames must not be negative, got {pixels.min()}")
+    n = len(pixels)
+    pixels = pixels.reshape(n, -1, 3).astype(float)
+    total = pixels.sum(axis=2, keepdims=True)
+    share = np.divide(pixels, total, out=np.full_like(pixels, 1 / 3), where=total > 0)
+    first = np.minimum((bins * share).astype(int), bins - 1)
+    behind = bins * share - first
+    row = np.arange(n)[:, None] * (bins + 1) ** 2
+    counts = np.zeros(n * (bins + 1) ** 2)
+    for i, j in itertools.product((0, 1), repeat=2):
+        node = row + (first[..., 0] + i) * (bins + 1) + first[..., 1] + j
+        weight = np.abs(1 - i - behind[..., 0]) * np.abs(1 - j - behind[..., 1])
+        counts += np.bincount(node.ravel(), weight.ravel(), len(counts))
+    return np.sqrt(counts).reshape(n, -1)
 
 
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
@@ -1336,11 +1406,11 @@ def _hog_cells(shape):
 # help, and tests take it from here. function: frames to rows; per_frame: a row a frame,
 # so that it may be one of several to choose from; suited: where it is tried unasked,
 # its options for frames of a shape (height, width); needs: the package that it imports;
-# moving: it is tried with frames in order alone
+# moving: it is tried with frames in order alone; colour: it takes frames in colour
 Kind = namedtuple(
     "Kind",
-    "function per_frame suited needs moving",
-    defaults=[False, None, None, False],
+    "function per_frame suited needs moving colour",
+    defaults=[False, None, None, False, False],
 )
 DESCRIPTORS = {
     "raw": Kind(raw, True, lambda shape: {}),
@@ -1352,6 +1422,8 @@ DESCRIPTORS = {
         "skimage",
     ),
     "thumbnail": Kind(thumbnail, True, lambda shape: {}, moving=True),
+    "colour": Kind(colour, True, lambda shape: {}, colour=True),
+    "chromaticity": Kind(chromaticity, True, lambda shape: {}, colour=True),
     "lbp_top": Kind(lbp_top),
     "gei": Kind(gait_energy_image),
 }

@@ -288,10 +288,11 @@ def _with_halves(path, arrays, axes):
 
 def _stacked_sets(rows, offset):
     """The sets of stacked frames, each from its offset to the next."""
-    if rows.ndim not in (2, 3) or rows.dtype.kind not in "biuf":
+    in_colour = rows.ndim == 4 and rows.shape[3] in (1, 3, 4)
+    if not (rows.ndim in (2, 3) or in_colour) or rows.dtype.kind not in "biuf":
         raise ValueError(
-            "frames must be real numbers (total, d) or (total, height, width), got "
-            f"{rows.dtype} {rows.shape}"
+            "frames must be real numbers (total, d) or (total, height, width), or these "
+            f"with an axis of 1, 3 or 4 behind them, got {rows.dtype} {rows.shape}"
         )
     if offset.ndim != 1 or len(offset) < 2 or offset.dtype.kind not in "iu":
         raise ValueError(

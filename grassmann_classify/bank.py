@@ -113,9 +113,11 @@ class Rows:
         sets = self.collection.sets
         key = recipe and (recipe.features, recipe.standardised)
         if sets and key not in (None, ("raw", False)):
+            colours = self.collection.colours or [None] * len(sets)
             # one after another: frames.lbp silences a warning, which no thread may do
             sets = self.described.get(key) or [
-                described_set(rows, self.collection.frame, recipe) for rows in sets
+                described_set(rows, self.collection.frame, recipe, own)
+                for rows, own in zip(sets, colours)
             ]
             if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
                 self.described[key] = sets

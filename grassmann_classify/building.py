@@ -1,6 +1,7 @@
 """From clips to subspaces: what headers tell of all, then each clip by a thread."""
 
 from collections import Counter, namedtuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from grassmann_classify.clips import (
     threaded,
 )
 from grassmann_classify.recipes import (
+    SMALL,
+    SMALLEST,
     describe,
+    in_colour,
     kept_rows,
     padded,
     rank_of,
@@ -43,9 +47,11 @@ Header = namedtuple("Header", "n_frames size")
 # it, in words that are the same for all of its clips
 Failure = namedtuple("Failure", "why avoidable header missing", defaults=[None, None])
 # Of a clip that was read. spectra: {number: (U (d, r), s (r,))} of its windows, singular
-# directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame and
-# spans: as a Collection has them; lost {number: why} of the other windows
-Built = namedtuple("Built", "spectra rows frame spans lost", defaults=[None, {}])
+# directions, or bases, whose s is 1; rows: their arrays of rows, or None; frame, spans
+# and colours: as a Collection has them; lost {number: why} of the other windows
+Built = namedtuple(
+    "Built", "spectra rows frame spans lost colours", defaults=[None, {}, ()]
+)
 
 
 def _results_of(job, clips, what, advised):
@@ -175,7 +181,7 @@ def _shape_of(source, recipe):
     if isinstance(source, np.ndarray):
         n_frames = len(frames.pick(range(len(source)), **recipe.choosing))
         if recipe.size is None:
-            return n_frames, source.shape[1:]
+            return n_frames, source.shape[1:3]
         return n_frames, frames.prepared(source[0], size=recipe.size).shape
     n_frames, *size = frames.read_shape(source, **recipe.reading)
     axes = recipe.clip_axes
@@ -286,8 +292,12 @@ def _build(clip, recipe, keep_rows):
         return Built(
             {k: (B, np.ones(B.shape[1])) for k, B in enumerate(bases)}, None, ()
         )
-    parts = [_frames_of(source, recipe) for source in clip.sources]
-    rows = np.concatenate([describe(part, recipe) for part in parts])
+    parts, rows = _rows_of(clip, recipe)
+    images = parts[0].ndim == 3 and min(parts[0].shape[1:]) >= SMALLEST
+    grey = all(isinstance(A, np.ndarray) and A.ndim == 3 for A in clip.sources)
+    colours = None
+    if recipe.colour and images and keep_rows and not grey:
+        _, colours = _rows_of(clip, replace(recipe, features="colour"))
     rows = resampled(rows, recipe.resample)
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
@@ -309,10 +319,13 @@ def _build(clip, recipe, keep_rows):
     if not spectra:
         raise ValueError(lost[0])
     kept = [kept_rows(windows[k], recipe) for k in spectra] if keep_rows else None
+    in_small = [None] * len(spectra)
+    if colours is not None:
+        in_small = [colours[firsts[k] : firsts[k] + length] for k in spectra]
     edges = _edges(clip, parts, len(rows), recipe)
     spans = [(edges[firsts[k]], edges[firsts[k] + length]) for k in spectra]
     frame = parts[0].shape[1:] if recipe.is_raw else ()
-    return Built(spectra, kept, frame, spans, lost)
+    return Built(spectra, kept, frame, spans, lost, in_small)
 
 
 def _edges(clip, parts, n_rows, recipe):
@@ -351,13 +364,21 @@ def _spectrum(rows, recipe):
     return basis, np.ones(basis.shape[1])
 
 
+def _rows_of(clip, recipe):
+    """(The frames of each source of a clip, their descriptors in one array (n, d))."""
+    parts = [_frames_of(source, recipe) for source in clip.sources]
+    return parts, np.concatenate([describe(part, recipe) for part in parts])
+
+
 def _frames_of(source, recipe):
+    grey = None if in_colour(recipe) else True
+    size = SMALL if in_colour(recipe) else recipe.size
     if not isinstance(source, np.ndarray):
-        return decoded(source, recipe.reading)
+        return decoded(source, recipe.reading | {"grey": grey, "size": size})
     chosen = source[frames.pick(range(len(source)), **recipe.choosing)]
-    if recipe.size is None:
+    if size is None and chosen.ndim < 4:
         return chosen
-    return np.stack([frames.prepared(frame, size=recipe.size) for frame in chosen])
+    return np.stack([frames.prepared(frame, grey, size) for frame in chosen])
 
 
 # ------------------------------------------------------------------------ all clips
@@ -460,5 +481,6 @@ def _collect(clips, made, recipe, unusable):
         clip=number,
         unusable=unusable,
         spectra=(U, s) if recipe.is_weighted else None,
+        colours=[rows for parts in made for rows in parts.colours],
         **cut,
     )

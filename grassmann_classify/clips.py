@@ -37,11 +37,12 @@ Basis = namedtuple("Basis", "columns")
 # frame: (height, width), or () where rows are no frames; spectra: None, or U (n, d, r)
 # and s (n, r), all singular directions, of which weighted subspaces are made. Where
 # clips were cut: recordings (n,): of which each set is a window; spans (n, 2): when it
-# begins and ends, in seconds if recipes tell the rate or the clock, else in rows
+# begins and ends, in seconds if recipes tell the rate or the clock, else in rows.
+# colours: of each set its frames in small by frames.colour, or None of grey arrays
 Collection = namedtuple(
     "Collection",
-    "X sets names label group frame clip unusable spectra recordings spans",
-    defaults=[None, {}, None, None, None],
+    "X sets names label group frame clip unusable spectra recordings spans colours",
+    defaults=[None, {}, None, None, None, None],
 )
 
 
@@ -50,6 +51,7 @@ def some_sets(collection, chosen):
     return collection._replace(
         X=collection.X[chosen],
         sets=collection.sets and [collection.sets[i] for i in chosen],
+        colours=collection.colours and [collection.colours[i] for i in chosen],
         names=[collection.names[i] for i in chosen],
         label=collection.label[chosen],
         group=None if collection.group is None else collection.group[chosen],
@@ -179,7 +181,7 @@ def _film(clip, number, recipe):
     for source in sources:
         if not isinstance(source, np.ndarray):
             if recipe.size is None and source.suffix.lower() in frames.VIDEOS:
-                source = decoded(source, recipe.reading)
+                source = decoded(source, recipe.reading | {"grey": True})
             else:
                 few = {"every": 1, "evenly": 2 * each + 1, "size": None}
                 source = frames.read_frames(source, **recipe.reading | few)[1::2]

@@ -21,7 +21,7 @@ from grassmann_classify.bank import (
     products,
 )
 from grassmann_classify.clips import as_one_type, some_sets
-from grassmann_classify.recipes import padded
+from grassmann_classify.recipes import coloured, in_colour, padded
 from grassmann_classify.words import plural, to_stderr
 from grassmann_sc import discriminative, tuning
 
@@ -220,6 +220,11 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
 
     __slots__ = ()
 
+    @property
+    def in_colour(self):
+        """Does a candidate take frames in colour?"""
+        return any(r is not None and in_colour(r) for r in self.recipes.values())
+
     def points(self, collection):
         """The Rows of the sets of a Collection, with rows if a candidate needs them."""
         points = Rows(collection, self.recipes)
@@ -227,8 +232,14 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
             c.kernel is None and points.is_base(c.recipe) for c in self.candidates
         ]
         sets = None if all(by_directions) else as_one_type(collection.sets)
+        colours = None
+        if self.in_colour:
+            pairs = zip(collection.sets, collection.colours)
+            frame = collection.frame
+            colours = as_one_type([coloured(rows, frame, own) for rows, own in pairs])
         points.collection = collection._replace(
             sets=sets,
+            colours=colours,
             spectra=collection.spectra or bases_alone(collection.X),
         )
         return points
@@ -247,8 +258,11 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
         """The points of sets, and behind them those of others."""
         first = points.collection
         sets = first.sets and [*first.sets, *new.collection.sets]
+        colours = first.colours and [*first.colours, *new.collection.colours]
         spectra = padded([*zip(*first.spectra), *zip(*new.collection.spectra)])
-        return self.points(first._replace(X=spectra[0], sets=sets, spectra=spectra))
+        return self.points(
+            first._replace(X=spectra[0], sets=sets, spectra=spectra, colours=colours)
+        )
 
     @classmethod
     def of(cls, candidates, bank, ranking):

@@ -24,7 +24,7 @@ from grassmann_classify.finding import (
     find_new_clips,
     is_table,
 )
-from grassmann_classify.recipes import base_of, recipes_of
+from grassmann_classify.recipes import are_coloured, base_of, recipes_of
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
 from grassmann_classify.words import (
@@ -241,10 +241,16 @@ def choose_kernels(settings, inputs):
 
 def read_by(recipe, settings):
     """The Recipe by which clips are read: from its rows all candidates can be made."""
-    if not choice_of(recipe, settings):
+    choice = choice_of(recipe, settings)
+    if choice is None:
         return recipe
     stacked = max(settings.stack or [1]) > 1  # which may have more directions
-    return replace(base_of(recipe), fewer=recipe.fewer or stacked)
+    features = choice[0] or frames.DESCRIPTORS
+    return replace(
+        base_of(recipe),
+        fewer=recipe.fewer or stacked,
+        colour=any(frames.DESCRIPTORS[name].colour for name in features),
+    )
 
 
 def choice_of(recipe, settings):
@@ -279,7 +285,8 @@ def recipes_for(recipe, settings, collection):
         to_stderr(f"one recipe, raw frames: {why}; --kernels keeps them")
         return None
     lengths = [*map(len, collection.sets)]
-    recipes = recipes_of(recipe, collection.frame, lengths, *choice)
+    in_colours = are_coloured(collection.colours)
+    recipes = recipes_of(recipe, collection.frame, lengths, *choice, in_colours)
     if len(recipes) > 1:
         to_stderr(
             f"{plural(len(recipes), 'recipe')} to choose from: {'; '.join(recipes)}"

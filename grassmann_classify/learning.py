@@ -47,7 +47,7 @@ from grassmann_sc import files, frames, shared
 def fit(sets, labels, groups=None, *, recipe=None, settings=None, verbose=False):
     """The Model learned from n sets of frames with labels (n,).
 
-    sets: arrays (n_frames, height, width) or (n_frames, d).
+    sets: arrays (n_frames, height, width[, 3]) or (n_frames, d).
     labels: numbers, strings or bools, all of one type, of two classes or more; answers
     are of that type. groups (n,): any hashables; sets of one group stay together in
     cross-validation. recipe: a Recipe, how sets become subspaces; None: chosen, as the
@@ -121,6 +121,7 @@ def learn(bank, recipe, settings, clips, end):
         collection = bank.by(name)
         recipe = bank.recipes[name]
     inner = row.inner or FewFrames(row.method.reads)
+    in_colour = row.inner is not None and row.inner.in_colour
     chosen = {name: v for name, v in row.chosen.items() if name in PARAMETERS}
     if "n_neighbors" in chosen:
         chosen["n_neighbors"] = min(chosen["n_neighbors"], n)
@@ -128,7 +129,7 @@ def learn(bank, recipe, settings, clips, end):
     digests = digests_of(collection, recipe)
     _warn_of_copies(digests or [], label, collection.names)
     return Model(
-        recipe=recipe,
+        recipe=replace(recipe, colour=in_colour),
         d=collection.X.shape[1],
         frame=tuple(collection.frame),
         method=row.method.name,
@@ -249,6 +250,11 @@ def _source_of(rows):
         return ValueError(
             "a set must be an array (n_frames, d) or (n_frames, height, width), got "
             f"shape {frames.shape}; [set] is a list of one"
+        )
+    if frames.ndim > 4 or (frames.ndim == 4 and frames.shape[3] not in (1, 3, 4)):
+        return ValueError(
+            "a set of images must be an array (n_frames, height, width), or (n_frames, "
+            f"height, width, 1, 3 or 4) in colour, got shape {frames.shape}"
         )
     return frames
 

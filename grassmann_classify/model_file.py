@@ -28,6 +28,7 @@ KINDS = {
     "U": "f",  # spectra
     "s": "f",
     "rows": "biuf",  # of all sets
+    "colours": "biuf",  # of the frames of all sets
     "offset": "i",  # where those of each set begin
     "pixels": "u",
     "sides": "i",
@@ -46,6 +47,8 @@ def save(path, model):
     inner = model.inner._asdict()
     if isinstance(model.inner, InnerProduct):
         arrays |= dict(zip("Us", rows.collection.spectra))
+        if rows.collection.colours:
+            arrays["colours"] = np.concatenate(rows.collection.colours)
         rows = rows.collection.sets
         inner["recipes"] = [*inner["recipes"].items()]  # JSON's names are texts
     dtype = None
@@ -137,7 +140,19 @@ def _model(content, arrays):
         }
         inner = InnerProduct(**inner)
         spectra = arrays["U"], arrays["s"]
-        sets = Collection(spectra[0], points, [], None, None, frame, spectra=spectra)
+        colours = None
+        if "colours" in arrays:
+            colours = np.split(arrays["colours"], arrays["offset"][1:-1])
+        sets = Collection(
+            spectra[0],
+            points,
+            [],
+            None,
+            None,
+            frame,
+            spectra=spectra,
+            colours=colours,
+        )
         points = inner.points(sets)
     sides = arrays["sides"]
     parts = np.split(arrays["pixels"], np.cumsum(sides.prod(axis=1))[:-1])

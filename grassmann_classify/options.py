@@ -196,7 +196,7 @@ OPTIONS = {
         default="chosen",
     ),
     "--features": dict(
-        help="descriptor of a frame, or several: %(choices)s (of silhouettes)",
+        help="descriptors of a frame: %(choices)s",
         nargs="+",
         choices=Descriptors(),
         metavar="NAME",

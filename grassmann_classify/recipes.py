@@ -18,9 +18,12 @@ import grassmann_sc as core
 from grassmann_classify.settings import MOST_P
 from grassmann_sc import frames, shared, subspaces
 
+ACRONYMS = {"hog", "lbp"}
 STACK = 4  # frames
 LONGER = (8, 16)  # frames, where they have at most MOST_STACKED numbers together
 MOST_STACKED = 800
+SMALL = 16, 16  # pixels of frames in colour
+GREY = 0.05  # of the brightest: colours of a pixel that differ by less are grey
 STEPS = 32  # frames, at most, to which a clip is resampled before a share is stacked
 SHARES = {"half a clip": 1 / 2, "most of a clip": 7 / 8}
 SMALLEST = 16  # pixels of a side of frames that descriptors are tried on
@@ -29,7 +32,9 @@ MOST_SHORTENED = 4000
 SHORTER = 4
 
 
-def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
+def recipes_of(
+    plain, shape, lengths, features=None, center=None, stack=None, in_colours=False
+):
     """{name: Recipe} of the candidates; None for what is to be chosen.
 
     Names say what they are, as "LBP" or "centred, stack 4".
@@ -37,7 +42,8 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     plain: the Recipe that they are variants of. shape: that of a frame; lengths: the
     numbers of rows of the sets. Images: the descriptors that frames.DESCRIPTORS suits to
     a frame, and raw pixels centred; those of what moves in stacks of 8, and of the SHARES
-    of a clip that is resampled to at most STEPS / 2 frames, centred or standardised.
+    of a clip that is resampled to at most STEPS / 2 frames, centred or standardised; if
+    in_colours, those of frames in colour.
     Other frames, which follow each other: as they are, stacks of STACK and of the SHARES,
     resampled to STEPS, each also centred; if they are narrow, stacks of LONGER too, and
     each also standardised. A descriptor has the options of plain, or those that suit a
@@ -46,7 +52,9 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
     tried = {
         name: kind
         for name, kind in frames.DESCRIPTORS.items()
-        if kind.suited and (not kind.needs or importlib.util.find_spec(kind.needs))
+        if kind.suited
+        and (not kind.needs or importlib.util.find_spec(kind.needs))
+        and (in_colours or not kind.colour)
     }
     images = (
         len(shape) == 2
@@ -84,7 +92,7 @@ def recipes_of(plain, shape, lengths, features=None, center=None, stack=None):
             options = tried[kind].suited(shape)
         for m, level in itertools.product(stacks, levels):
             stacked = [m if m in SHARES else f"stack {m}"] * (m != 1)
-            words = [kind if moving or kind == "raw" else kind.upper()]
+            words = [kind.upper() if kind in ACRONYMS else kind]
             words = words * (features != ["raw"]) + [level] * bool(level) + stacked
             length = int(steps * SHARES.get(m, 0))
             stacking = {"steps": steps, "stack": length} if length else {"stack": m}
@@ -109,6 +117,31 @@ def _forms(moving, images, shape):
     longer = [m for m in LONGER if len(shape) == 1 and m * shape[0] <= MOST_STACKED]
     narrow = ["standardised"] * bool(longer)  # as of sensors
     return [1, STACK, *longer, *SHARES], ["", "centred", *narrow]
+
+
+def in_colour(recipe):
+    """Does a Recipe take frames in colour?"""
+    kind = frames.DESCRIPTORS.get(recipe.features)
+    return kind is not None and kind.colour
+
+
+def coloured(rows, shape, colours):
+    """The colours (n, 3 d) of a set's frames in small; None: of its grey rows."""
+    if colours is not None:
+        return colours
+    grey = rows.reshape(-1, *shape)
+    return frames.colour(
+        np.stack([frames.prepared(frame, size=SMALL) for frame in grey])
+    )
+
+
+def are_coloured(colours):
+    """Does one of the sets (n_i, 3 d) of frames.colour tell more than grey?"""
+    pixels = (rows.reshape(-1, 3) for rows in colours if rows is not None)
+    return any(
+        (some.max(axis=1) - some.min(axis=1)).max() > GREY * some.max()
+        for some in pixels
+    )
 
 
 def base_of(recipe):
@@ -146,9 +179,14 @@ def describe(clip, recipe):
     return rows
 
 
-def described_set(rows, shape, recipe):
-    """A set's raw rows of frames of this shape, described or standardised by a Recipe."""
-    if recipe.features != "raw":
+def described_set(rows, shape, recipe, colours=None):
+    """A set's raw rows of frames of this shape, described or standardised by a Recipe.
+
+    colours: as coloured has them.
+    """
+    if in_colour(recipe):
+        rows = describe(coloured(rows, shape, colours).reshape(-1, *SMALL, 3), recipe)
+    elif recipe.features != "raw":
         rows = describe(rows.reshape(-1, *shape), recipe)
     rows = rows.astype(np.float32, copy=False) if recipe.single else rows
     return standardised(rows) if recipe.standardised else rows

@@ -200,6 +200,7 @@ class Recipe:
     # (n_frames, d) that makes rows (n, d); it is called by one thread at a time
     describe: Callable | None = None
     size: tuple | None = None
+    colour: bool = False  # are frames read in colour and in small, too
     key: str | None = None  # of the array in files that hold several
     columns: tuple[str, ...] | None = None  # of tables, None: all of numbers
     axes: str | None = None  # of arrays, as n,channels,time or channels,time

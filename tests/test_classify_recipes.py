@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from grassmann_classify import first_tries, fit, load, predict, recipes, save
+from grassmann_classify import add, first_tries, fit, load, predict, recipes, save
+from grassmann_classify.arrays import load_npz
 from grassmann_classify.bank import Bank
 from grassmann_classify.building import build_all
-from grassmann_classify.clips import Clip
+from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.evaluation import evaluate
-from grassmann_classify.inputs import choice_of
+from grassmann_classify.inputs import choice_of, read_by
 from grassmann_classify.options import parse, split
 from grassmann_classify.recipes import kept_rows
 from grassmann_classify.rows import uncentred
@@ -56,14 +57,16 @@ def without(*words):
     return [name for name in ORDERED if not any(word in name for word in words)]
 
 
-def of_images(levels, *forms):
+def of_images(levels, *forms, coloured=False):
     """The names of recipes that images have: of still descriptors, of what moves.
 
     levels: what is said of raw pixels and of what moves, or None; forms: the stacks.
     """
     names = []
     for name, kind in frames.DESCRIPTORS.items():
-        word = name if name == "raw" or kind.moving else name.upper()
+        word = name.upper() if name in ("hog", "lbp") else name
+        if kind.colour and not coloured:
+            continue
         if kind.suited and kind.moving:
             moving = levels or ["centred", "standardised"]
             names += [f"{word}, {level}, {form}" for form in forms for level in moving]
@@ -88,6 +91,7 @@ def of_images(levels, *forms):
         ((5,), 4, {}, ["plain", "centred", "standardised"]),
         ((16, 40), 9, {}, of_images(None, "stack 8", *SHARES)),
         ((16, 40), 8, {}, of_images(None, *SHARES)),
+        ((16, 40), 8, {"in_colours": True}, of_images(None, *SHARES, coloured=True)),
         ((16, 40), 4, {}, of_images(None)),
         ((16, 40), 9, {"stack": [1]}, of_images(None)),
         ((16, 40), 7, {"center": [True]}, of_images(["centred"], *SHARES)),
@@ -185,6 +189,195 @@ def test_videos_that_differ_in_the_order_of_frames_alone_are_told_apart():
     still = replace(settings, stack=[1])
     wrong = predict(fit(clips[:24], label[:24], settings=still), clips[24:]).labels
     assert (wrong != label[24:]).mean() > 0.2
+
+
+def tinted(rng, label, n_frames=8):
+    """A disc of a colour that is the class's, of any brightness, somewhere in a scene."""
+    tints = np.array([[1, 0.45, 0.45], [0.45, 1, 0.45], [0.45, 0.45, 1]])
+    y, x = np.mgrid[:20, :20]
+    disc = np.hypot(y - rng.uniform(6, 14), x - rng.uniform(6, 14)) < 5
+    scene = rng.uniform(0.2, 0.8, (20, 20, 3))
+    clip = np.where(disc[..., None], tints[label] * rng.uniform(0.5, 1), scene)
+    clip = clip + rng.normal(0, 0.02, (n_frames, 20, 20, 3))
+    return (255 * np.clip(clip, 0, 1)).astype(np.uint8)
+
+
+def in_grey(clips):
+    return [np.stack([frames.prepared(frame) for frame in clip]) for clip in clips]
+
+
+@pytest.fixture(scope="module")
+def tinted_clips():
+    rng = np.random.default_rng(0)
+    label = np.arange(48) % 3
+    return [tinted(rng, c) for c in label], label
+
+
+COLOURED = Settings(p=[1, 3], methods=["gsc"], kernels=False)
+
+
+def test_classes_that_differ_in_colour_alone_are_told_apart(tinted_clips, tmp_path):
+    clips, label = tinted_clips
+    model = fit(clips[:24], label[:24], settings=COLOURED)
+    assert {*model.inner.recipes} <= {"colour", "chromaticity"}
+    answers = predict(model, clips[24:])
+    assert (answers.labels == label[24:]).all()
+    save(tmp_path / "model.npz", model)
+    same = predict(load(tmp_path / "model.npz"), clips[24:])
+    np.testing.assert_array_equal(same.p_values, answers.p_values)
+    more = add(load(tmp_path / "model.npz"), clips[24:36], label[24:36])
+    save(tmp_path / "more.npz", more)
+    again = predict(load(tmp_path / "more.npz"), clips[36:])
+    assert (again.labels == label[36:]).all()
+    # of grey: the same recipes as ever, and no more than chance
+    grey = in_grey(clips)
+    model = fit(grey[:24], label[:24], settings=COLOURED)
+    assert not {*model.inner.recipes} & {"colour", "chromaticity"}
+    assert not model.recipe.colour
+    wrong = predict(model, grey[24:]).labels != label[24:]
+    assert wrong.mean() > 0.3
+
+
+def test_colours_of_files_are_those_of_arrays(tinted_clips, tmp_path):
+    """Photographs in folders, arrays with an axis of colours, and sets in one file."""
+    from PIL import Image
+
+    clips, label = tinted_clips
+    for i, clip in enumerate(clips[:6]):
+        folder = tmp_path / "photos" / f"{i}"
+        folder.mkdir(parents=True)
+        for k, frame in enumerate(clip):
+            Image.fromarray(frame).save(folder / f"{k}.png")
+        np.save(tmp_path / f"{i}.npy", clip)
+    np.savez(
+        tmp_path / "sets.npz",
+        frames=np.concatenate(clips[:6]),
+        offset=8 * np.arange(7),
+        label=label[:6],
+    )
+    recipe = replace(PLAIN, colour=True)
+    sources = {
+        "arrays": clips[:6],
+        "photos": [tmp_path / "photos" / f"{i}" for i in range(6)],
+        "files": [tmp_path / f"{i}.npy" for i in range(6)],
+    }
+    kinds = [
+        [Clip(f"{i}", label[i], None, [source]) for i, source in enumerate(some)]
+        for some in sources.values()
+    ]
+    kinds.append(load_npz(tmp_path / "sets.npz")[0])
+    for made in kinds:
+        collection = build_all(made, recipe)
+        assert collection.frame == (20, 20)
+        for i, clip in enumerate(in_grey(clips[:6])):
+            np.testing.assert_array_equal(
+                collection.sets[i], clip.reshape(8, -1).astype(float)
+            )
+            small = [frames.prepared(f, False, recipes.SMALL) for f in clips[i]]
+            np.testing.assert_array_equal(
+                collection.colours[i], np.reshape(small, (8, -1))
+            )
+
+
+def test_a_photograph_without_colours_may_lie_beside_others(tinted_clips, tmp_path):
+    from PIL import Image
+
+    clips, label = tinted_clips
+    for k, frame in enumerate(clips[0]):
+        Image.fromarray(frame).convert("RGB" if k else "L").save(tmp_path / f"{k}.png")
+    made = [Clip("0", label[0], None, [tmp_path])]
+    (rows,) = build_all(made, replace(PLAIN, colour=True)).colours
+    pixels = rows.reshape(8, -1, 3)
+    assert (pixels[0] == pixels[0, :, :1]).all()
+    small = [frames.prepared(f, False, recipes.SMALL) for f in clips[0][1:]]
+    np.testing.assert_array_equal(rows[1:], np.reshape(small, (7, -1)))
+
+
+def test_colours_follow_windows_and_chosen_frames(tinted_clips):
+    clips, label = tinted_clips
+    made = [Clip(f"{i}", label[i], None, [clip]) for i, clip in enumerate(clips[:4])]
+    recipe = replace(PLAIN, colour=True, every=2, window=2, step=1)
+    cut = build_all(made, recipe)
+    whole = build_all(made, replace(recipe, window=None, step=None, every=1))
+    assert len(cut.colours) == 12
+    for i, rows in enumerate(cut.colours):
+        clip, k = divmod(i, 3)
+        np.testing.assert_array_equal(rows, whole.colours[clip][[2 * k, 2 * k + 2]])
+
+
+def test_colours_are_read_where_a_recipe_may_take_them(tinted_clips, tmp_path):
+    clips, label = tinted_clips
+    made = [Clip(f"{i}", label[i], None, [clip]) for i, clip in enumerate(clips[:4])]
+    recipe = read_by(PLAIN, Settings())
+    assert recipe.colour
+    assert not read_by(PLAIN, Settings(features=["raw", "hog"])).colour
+    collection = build_all(made, recipe)
+    some = some_sets(collection, [2, 0])
+    for rows, same in zip(some.colours, (collection.colours[k] for k in (2, 0))):
+        np.testing.assert_array_equal(rows, same)
+    grey = [clip._replace(sources=in_grey(clip.sources)) for clip in made]
+    assert build_all(grey, recipe).colours == [None] * 4
+    np.savez(
+        tmp_path / "sets.npz",
+        frames=np.ones((8, 20, 20, 2)),
+        offset=[0, 4, 8],
+        label=[0, 1],
+    )
+    with pytest.raises(ValueError, match=r"an axis of 1, 3 or 4 .* \(8, 20, 20, 2\)"):
+        load_npz(tmp_path / "sets.npz")
+
+
+def test_a_slight_tint_is_grey():
+    """As of what was stored with losses; a set in colour among grey ones is enough."""
+    rng = np.random.default_rng(0)
+    grey = np.repeat(rng.uniform(0, 250, (4, 12, 1)), 3, axis=2).reshape(4, -1)
+    tinted = grey + rng.uniform(-5, 5, grey.shape)
+    assert not recipes.are_coloured([grey, None, tinted])
+    coloured = grey * np.tile([1, 0.8, 0.9], 12)
+    assert recipes.are_coloured([grey, None, tinted, coloured])
+
+
+def test_a_grey_clip_has_an_answer_from_a_model_in_colour(tinted_clips):
+    """Alone, beside clips in colour, and among the labelled ones: equal colours."""
+    clips, label = tinted_clips
+    (grey,) = in_grey(clips[24:25])
+    as_colours = np.repeat(grey[..., None], 3, axis=3)
+    labelled = [*clips[:23], grey]
+    model = fit(labelled, label[:24], settings=COLOURED)
+    assert model.recipe.colour
+    alone = predict(model, [grey]).p_values
+    np.testing.assert_array_equal(predict(model, [as_colours]).p_values, alone)
+    beside = predict(model, [clips[30], grey]).p_values[1:]
+    np.testing.assert_allclose(beside, alone, atol=1e-12)
+
+
+def test_each_descriptor_of_colours_may_be_the_recipe(tinted_clips):
+    clips, label = tinted_clips
+    for name in ("colour", "chromaticity"):
+        model = fit(clips[:24], label[:24], recipe=Recipe(features=name))
+        assert (predict(model, clips[24:]).labels == label[24:]).mean() > 0.9
+        bank = Bank(
+            build_all(
+                [Clip(f"{i}", 0, None, [clip]) for i, clip in enumerate(clips[:4])],
+                replace(PLAIN, colour=True),
+            ),
+            recipes.recipes_of(PLAIN, (20, 20), [8], [name]),
+        )
+        expected = build_all(
+            [Clip(f"{i}", 0, None, [clip]) for i, clip in enumerate(clips[:4])],
+            replace(PLAIN, features=name),
+        )
+        of_bank = bank.by([*bank.recipes][0])
+        for rows, same in zip(of_bank.sets, expected.sets, strict=True):
+            np.testing.assert_array_equal(rows, same)
+
+
+def test_a_set_of_images_with_other_axes_is_named():
+    clips = [np.ones((4, 20, 20, 2))] * 4
+    with pytest.raises(
+        ValueError, match=r"1, 3 or 4\) in colour, got .*\(4, 20, 20, 2"
+    ):
+        fit(clips, [0, 0, 1, 1])
 
 
 def test_classes_whose_whole_course_tells_are_told_apart():

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 
 from grassmann_sc.frames import (
     DESCRIPTORS,
+    chromaticity,
+    colour,
     describe,
     gait_energy_image,
     hog,
@@ -373,6 +375,26 @@ def test_raw_pixels_and_other_descriptors():
             "silhouettes must be 0 outside the body, no pixel of 6 frames is",
         ),
         (
+            lambda: colour(np.ones((2, 3, 4, 2))),
+            ValueError,
+            r"frames must have shape .* got \(2, 3, 4, 2\)",
+        ),
+        (
+            lambda: colour(np.full((2, 3, 4, 3), np.nan)),
+            ValueError,
+            "frames must be finite, got nan in frame 0",
+        ),
+        (
+            lambda: chromaticity(-np.ones((2, 3, 4, 3))),
+            ValueError,
+            "frames must not be negative, got -1",
+        ),
+        (
+            lambda: chromaticity(FRAMES, bins=0),
+            ValueError,
+            "bins must be",
+        ),
+        (
             lambda: gait_energy_image(FRAMES, size=(3, 3), align=False),
             ValueError,
             r"size needs "
@@ -406,6 +428,45 @@ def test_a_thumbnail_is_the_mean_of_each_cell(shape, size):
     np.testing.assert_allclose(single, expected, rtol=1e-6)
 
 
+def test_colours_are_those_of_the_pixels_and_grey_is_three_equal_ones():
+    clip = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3), np.uint8)
+    rows = colour(clip)
+    assert rows.dtype == np.uint8
+    np.testing.assert_array_equal(rows.reshape(clip.shape), clip)
+    grey = colour(clip[..., 0]).reshape(clip.shape)
+    np.testing.assert_array_equal(grey, clip[..., :1].repeat(3, axis=3))
+
+
+@given(seeds, st.integers(1, 6), st.sampled_from([np.uint8, np.float32, float]))
+@laws
+def test_chromaticity_is_counted_pixel_by_pixel(seed, bins, dtype):
+    """Each pixel at the four nodes around (R, G) / (R + G + B), by linear shares."""
+    clip = np.random.default_rng(seed).integers(0, 4, (3, 4, 5, 3)).astype(dtype)
+    expected = np.zeros((3, bins + 1, bins + 1))
+    for t, y, x in np.ndindex(clip.shape[:3]):
+        pixel = clip[t, y, x].astype(float)
+        share = pixel / pixel.sum() if pixel.any() else np.full(3, 1 / 3)
+        for i, j in np.ndindex(expected.shape[1:]):
+            near = 1 - np.abs(bins * share[:2] - (i, j))
+            expected[t, i, j] += max(near[0], 0) * max(near[1], 0)
+    rows = chromaticity(clip, bins=bins)
+    np.testing.assert_allclose(rows**2, expected.reshape(3, -1), atol=1e-12)
+    np.testing.assert_allclose((rows**2).sum(axis=1), 20)
+
+
+@given(seeds)
+@laws
+def test_neither_brightness_nor_places_of_pixels_change_chromaticity(seed):
+    rng = np.random.default_rng(seed)
+    clip = rng.random((3, 4, 5, 3))
+    rows = chromaticity(clip)
+    darker = clip * rng.uniform(0.1, 1, (3, 4, 5, 1))
+    np.testing.assert_allclose(chromaticity(darker), rows, atol=1e-6)
+    moved = rng.permutation(clip.reshape(3, 20, 3), axis=1).reshape(clip.shape)
+    np.testing.assert_allclose(chromaticity(moved), rows, atol=1e-6)
+    assert (chromaticity(clip[..., ::-1]) != rows).any()
+
+
 def test_a_thumbnail_has_no_more_cells_than_pixels():
     clip = np.random.default_rng(0).random((3, 5, 20))
     np.testing.assert_array_equal(thumbnail(clip, size=(50, 50)), clip.reshape(3, -1))
@@ -418,6 +479,7 @@ def test_each_descriptor_keeps_what_its_entry_promises(name, shape):
     """Rows of one length for clips of one size, finite, a row a frame where it says so."""
     kind = DESCRIPTORS[name]
     options = kind.suited(shape) if kind.suited else {}
+    shape = (*shape, 3) if kind.colour else shape
     clips = np.random.default_rng(0).integers(0, 256, (2, 7, *shape), np.uint8)
     before = clips.copy()
     first, second = (describe(clip, name, **options) for clip in clips)

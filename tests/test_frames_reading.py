@@ -393,6 +393,9 @@ def test_frames_of_grey_and_colour_are_told_from_frames_of_other_sizes(tmp_path)
     folder(tmp_path / "a", [*COLOUR[:2], FRAMES[0]])
     with pytest.raises(ValueError, match="must have one size.*; grey=True would read"):
         read_frames(tmp_path / "a", grey=False)
+    both = read_frames(tmp_path / "a", grey=None)
+    np.testing.assert_array_equal(both[:2], COLOUR[:2])
+    np.testing.assert_array_equal(both[2], FRAMES[0][..., None].repeat(3, axis=2))
     assert read_frames(tmp_path / "a").shape == (3, *FRAMES.shape[1:])
 
 
