@@ -6,7 +6,12 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.copies import copies_of
-from grassmann_classify.inputs import collection_of, new_clips, recipe_of
+from grassmann_classify.inputs import (
+    collection_of,
+    new_clips,
+    recipe_of,
+    with_size,
+)
 from grassmann_classify.page import PICTURED, Report, draw_clips, unusable
 from grassmann_classify.settings import CLUSTERED
 from grassmann_classify.tables import Table, write_rows
@@ -31,7 +36,7 @@ ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
 def cluster(recipe, settings, paths, out):
     """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
     clips, recipe = new_clips(paths.data, recipe, settings)
-    recipe = recipe_of(clips, recipe, settings)
+    recipe = with_size(clips, recipe_of(clips, recipe, settings), settings)
     collection = collection_of(recipe, settings, paths, clips)
     names = collection.names
     X = collection.X

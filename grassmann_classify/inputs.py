@@ -16,15 +16,26 @@ from grassmann_classify.arrays import (
     with_bases,
 )
 from grassmann_classify.bank import FEW, MANY, N_GAMMAS, Bank
-from grassmann_classify.building import build_all, look
-from grassmann_classify.clips import Basis, videos_of
+from grassmann_classify.building import (
+    Header,
+    build_all,
+    look,
+    size_in_words,
+    survey,
+)
+from grassmann_classify.clips import Basis, middles, videos_of
 from grassmann_classify.finding import (
     find_clips,
     find_labelled,
     find_new_clips,
     is_table,
 )
-from grassmann_classify.recipes import are_coloured, base_of, recipes_of
+from grassmann_classify.recipes import (
+    SMALLEST,
+    are_coloured,
+    base_of,
+    recipes_of,
+)
 from grassmann_classify.settings import READY_MADE, Recipe, flag_of
 from grassmann_classify.splits import check_classes, parts_of_file
 from grassmann_classify.words import (
@@ -39,6 +50,9 @@ from grassmann_sc import frames
 
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
+SAMPLED = 20  # clips that tell how much there is
+UNTOLD = 300  # frames of a video that does not tell it
+LONGER_SIDE = 96  # pixels, of frames that are too large
 MOST_PRODUCTS = 1e12  # multiplications of Gaussian candidates: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
 FRAMES_ALONE = "size every evenly resample window axes columns arma".split()
@@ -93,7 +107,36 @@ def labelled_clips(recipe, settings, paths):
     if len(clips) > MANY and not recipe.single:
         to_stderr(f"more than {MANY} clips: in single precision, for half the memory")
     recipe = replace(recipe, single=recipe.single or len(clips) > MANY)
-    return clips, parts, recipe_of(clips, recipe, settings)
+    recipe = recipe_of(clips, recipe, settings)
+    return clips, parts, with_size(clips, recipe, settings) if paths.data else recipe
+
+
+def with_size(clips, recipe, settings):
+    """The Recipe; with a size where all frames as they are take more than MOST_ROWS.
+
+    As some clips of most clips' size tell, before any is decoded. --kernels, which keeps all
+    frames in memory, and a size that is told leave it as it is.
+    """
+    if recipe.size or settings.kernels or recipe.features == READY_MADE:
+        return recipe
+    headers = survey(middles(clips, SAMPLED), recipe).values()
+    shapes = [r for r in headers if isinstance(r, Header) and len(r.size) == 2]
+    if not shapes:
+        return recipe
+    height, width = shapes[0].size
+    n_frames = len(clips) * np.mean([header.n_frames or UNTOLD for header in shapes])
+    total = n_frames * height * width * (4 if recipe.single else 8)  # bytes
+    if total <= MOST_ROWS:
+        return recipe
+    share = min(LONGER_SIDE / max(height, width), np.sqrt(MOST_ROWS / 2 / total))
+    size = tuple(
+        max(min(side, SMALLEST), int(share * side)) for side in (height, width)
+    )
+    to_stderr(
+        f"frames of {size_in_words((height, width))} take {total / 2**30:.1f} GiB in all: "
+        f"read at {size_in_words(size)}; --size {height} {width} keeps them"
+    )
+    return replace(recipe, size=size)
 
 
 def check_clock(clips, recipe):

@@ -116,7 +116,8 @@ OPTIONS = {
     "--skip": dict(help="leave out every clip that cannot be used", **FLAG),
     # frames
     "--size": dict(
-        help="resize the frames (default: as they are; all must have one size)",
+        help="resize the frames (default: as they are, of one size; smaller if all take "
+        "more than 1 GiB)",
         type=int,
         nargs=2,
         metavar=("H", "W"),

@@ -13,10 +13,12 @@ from PIL import Image
 import grassmann_sc as core
 from grassmann_classify import building
 from grassmann_classify import clips as application
+from grassmann_classify import inputs
 from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
-from grassmann_classify.settings import Recipe
+from grassmann_classify.finding import find_clips
+from grassmann_classify.settings import Recipe, Settings
 
 pytestmark = [
     pytest.mark.filterwarnings("error:::grassmann_classify"),
@@ -364,3 +366,64 @@ def test_a_second_run_decodes_nothing_and_other_options_give_what_they_give_alon
     for k, options in enumerate(RUNS[:3]):
         assert answers(data, tmp_path / f"second{k}", options) == fresh[k]
     assert [path.stat().st_ino for path in cache()] == written
+
+
+def bars(folder, n=8, shape=(30, 60)):
+    """Class folders of .npy clips of a bright bar, upright or not, of frames of a shape."""
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        (folder / f"k{i % 2}").mkdir(parents=True, exist_ok=True)
+        clip = rng.integers(0, 60, (6, *shape), np.uint8)
+        for k, frame in enumerate(clip):
+            (frame.T if i % 2 else frame)[4 + k : 8 + k] = 255
+        np.save(folder / f"k{i % 2}" / f"{i}.npy", clip)
+    return folder
+
+
+def test_frames_that_are_too_large_in_all_are_read_smaller(
+    tmp_path, capsys, monkeypatch
+):
+    """As many as fit, of at least 16 pixels a side; a model reads new clips so, too."""
+    folder = bars(tmp_path / "data")
+    rest = ["--out", str(tmp_path / "out"), "--no-pictures"]
+    saved = ["--methods", "gsc", "--p", "2", "--save", str(tmp_path / "m.npz")]
+    # 8 clips of 6 frames in float64 take 691,200 bytes, those of 16 x 32 196,608
+    monkeypatch.setattr(inputs, "MOST_ROWS", 400_000)
+    said = "frames of 30 x 60 take 0.0 GiB in all: read at 16 x 32; --size 30 60 keeps"
+    main(["predict", str(folder), "--data", str(folder), *saved, *rest])
+    printed = capsys.readouterr().err
+    assert said in printed and "recipes to choose from" in printed
+    main(["predict", str(folder), "--model", str(tmp_path / "m.npz"), *rest])
+    rows = capsys.readouterr().out.splitlines()[2:10]
+    assert [row.split()[1] for row in rows] == ["k0"] * 4 + ["k1"] * 4
+    main(["cluster", str(folder), "-k", "2", *rest])
+    assert said in capsys.readouterr().err
+    few = ["--methods", "gsc", "--p", "2", *rest]
+    for options in (["--size", "30", "60"], ["--kernels"]):
+        main(["compare", str(folder), *options, *few])
+        assert "read at" not in capsys.readouterr().err
+    monkeypatch.setattr(inputs, "MOST_ROWS", 691_200)
+    main(["compare", str(folder), *few])
+    assert "read at" not in capsys.readouterr().err
+
+
+def test_no_size_is_above_96_pixels_and_only_images_have_one(tmp_path, monkeypatch):
+    def recipe_for(folder, **changes):
+        clips = find_clips(folder)
+        settings = Settings(kernels=None)
+        return inputs.with_size(clips, Recipe(**changes), settings).size
+
+    monkeypatch.setattr(inputs, "MOST_ROWS", 10_000_000)
+    large = bars(tmp_path / "large", 6, (200, 300))
+    assert recipe_for(large) == (64, 96)
+    assert recipe_for(large, single=True) is None
+    assert recipe_for(large, every=3) is None
+    monkeypatch.setattr(inputs, "MOST_ROWS", 100)
+    assert recipe_for(bars(tmp_path / "narrow", 6, (10, 90))) == (10, 16)
+    vectors = tmp_path / "vectors"
+    for c in "ab":
+        (vectors / c).mkdir(parents=True)
+        np.save(vectors / c / "0.npy", np.ones((6, 200)))
+    assert recipe_for(vectors) is None
+    np.save(large / "k0" / "other.npy", np.ones((6, 40, 40)))
+    assert recipe_for(large) == (16, 16)  # to which that of another size is brought
