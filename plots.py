@@ -266,10 +266,10 @@ def plot_sheet(
 ) -> plt.Axes:
     """A sheet of images in rows, with words under each: a set beside what explains it.
 
-    rows: sequences of (image (height, width), words); images are of any sizes, rows of
-    any lengths, and None in place of a pair leaves a gap. Short rows stand beside each
-    other, in their order. words: lines, each shown without its middle if it is too
-    wide. note: a line under the sheet.
+    rows: sequences of (image (height, width), words), or in colour (height, width, 3), of
+    bytes or of 0 to 1; images are of any sizes, rows of any lengths, and None in place of
+    a pair leaves a gap. Short rows stand beside each other, in their order. words: lines,
+    each shown without its middle if it is too wide. note: a line under the sheet.
 
     ValueError if there is no image, TypeError for cells that are no pairs.
 
@@ -341,13 +341,16 @@ def _read_cell(cell, name):
         return None
     if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
         raise TypeError(f"{name} must be (image, words) or None, got {cell!r:.60}")
-    image = shared.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
+    colours = [3] if getattr(cell[0], "ndim", 2) == 3 else []
+    image = shared.shaped_array(cell[0], f"{name}[0]", ("height", "width", *colours))
+    if colours and cell[0].dtype == np.uint8:  # as imshow takes colours of floats
+        image = image / 255
     return image, str(cell[1])
 
 
 def _image_size(image, width):
     """Width and height of an image in a cell of this width, which is one high."""
-    h, w = image.shape
+    h, w = image.shape[:2]
     scale = min(width / w, 1 / h) / 1.1
     return w * scale, h * scale
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import grassmann_sc as core
+from grassmann_classify.recipes import are_coloured
 from grassmann_classify.words import SILENT, clip_names
 from grassmann_sc import files, frames, shared
 
@@ -171,25 +172,24 @@ def middles(items, number):
 
 
 def _film(clip, number, recipe):
-    """A few small frames (n, height, width) of a clip in uint8; None of vectors.
+    """A few small frames (n, height, width[, 3]) of a clip in uint8; None of vectors.
 
-    As they were before a Recipe brought them to one size.
+    As they were before a Recipe brought them to one size, and took them for grey.
     """
     sources = middles(clip.sources, number)
     each = -(-number // len(sources))
     parts = []
     for source in sources:
         if not isinstance(source, np.ndarray):
-            if recipe.size is None and source.suffix.lower() in frames.VIDEOS:
-                source = decoded(source, recipe.reading | {"grey": True})
-            else:
-                few = {"every": 1, "evenly": 2 * each + 1, "size": None}
-                source = frames.read_frames(source, **recipe.reading | few)[1::2]
+            few = {"every": 1, "evenly": 2 * each + 1, "size": None, "grey": None}
+            source = frames.read_frames(source, **recipe.reading | few)[1::2]
         parts += middles(source, each)
-    film = np.stack(middles(parts, number))
-    if film.ndim != 3:
+    film = np.stack([frames.prepared(part, False) for part in middles(parts, number)])
+    if film.ndim < 3:
         return None
     film = block_means(film, SIDE)
+    if film.ndim == 4 and not are_coloured([film]):
+        film = film.mean(axis=3)
     low = film.min()
     high = film.max()
     if low < 0 or high > 255 or high < DARK:  # numbers of another range than bytes
@@ -198,7 +198,7 @@ def _film(clip, number, recipe):
 
 
 def films_of(names, clip, clips, recipe, chosen=None, number=FILM):
-    """A few small frames (n, height, width) in uint8 of each set, or None.
+    """A few small frames (n, height, width[, 3]) in uint8 of each set, or None.
 
     None where there is none. names, clip: of all sets of a Collection, which was built
     from clips by a Recipe; chosen: the indices of the sets that are wanted, None for all.
@@ -219,7 +219,7 @@ def films_of(names, clip, clips, recipe, chosen=None, number=FILM):
 
 
 def pictures_of(names, clip, clips, recipe, chosen=None):
-    """A small image (height, width) of each set, a strip of frames; as films_of."""
+    """A small image (height, width[, 3]) of each set, a strip of frames; as films_of."""
     return [
         None if film is None else strip(film)
         for film in films_of(names, clip, clips, recipe, chosen, STRIP)
@@ -227,15 +227,16 @@ def pictures_of(names, clip, clips, recipe, chosen=None):
 
 
 def strip(film):
-    """Of a film (n, height, width), STRIP frames beside each other, or as many as it has."""
-    gap = np.full((film.shape[1], BETWEEN), 255, film.dtype)
+    """Of a film (n, height, width[, 3]), STRIP frames beside each other, or as many as it has."""
+    gap = np.full((film.shape[1], BETWEEN, *film.shape[3:]), 255, film.dtype)
     parts = [part for frame in middles(film, STRIP) for part in (gap, frame)]
     return np.concatenate(parts[1:], axis=1)
 
 
 def block_means(film, most):
-    """Frames (n, height, width) as means of blocks: no side has more than most pixels."""
-    block = -(-max(film.shape[1:]) // most)
-    h, w = (max(1, side // block) for side in film.shape[1:])
+    """Frames (n, height, width[, 3]) as means of blocks: no side is above most pixels."""
+    block = -(-max(film.shape[1:3]) // most)
+    h, w = (max(1, side // block) for side in film.shape[1:3])
     film = np.asarray(film, float)[:, : h * block, : w * block]
-    return film.reshape(len(film), h, -1, w, film.shape[2] // w).mean(axis=(2, 4))
+    blocks = film.reshape(len(film), h, -1, w, film.shape[2] // w, *film.shape[3:])
+    return blocks.mean(axis=(2, 4))

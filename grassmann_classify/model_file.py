@@ -61,7 +61,8 @@ def save(path, model):
         arrays["rows"] = pixels if (pixels == rows).all() else rows
     nothing = np.empty((0, 0), np.uint8)
     images = [nothing if image is None else image for image in model.pictures]
-    arrays["sides"] = np.array([image.shape for image in images], np.int64)
+    sides = [(*image.shape, 1)[:3] for image in images]  # three colours, or one
+    arrays["sides"] = np.array(sides, np.int64)
     arrays["pixels"] = np.concatenate([image.ravel() for image in images])
     content = {name: getattr(model, name) for name in JSON}
     content |= {"dtype": dtype, "inner": inner}
@@ -157,7 +158,7 @@ def _model(content, arrays):
     sides = arrays["sides"]
     parts = np.split(arrays["pixels"], np.cumsum(sides.prod(axis=1))[:-1])
     pictures = [
-        image.reshape(shape) if image.size else None
+        image.reshape(shape[:2] if shape[-1] == 1 else shape) if image.size else None
         for image, shape in zip(parts, sides)
     ]
     content |= {

@@ -244,7 +244,7 @@ class Report:
         """Draw clips in rows, if there are any, as strips of frames; on the page they move.
 
         Where Pillow writes WebP, as its wheels do; they rest where the reader asks for
-        less motion. name: of CAPTIONS; rows: of (film (n, height, width) in uint8, words)
+        less motion. name: of CAPTIONS; rows: of (film (n, height, width[, 3]) in uint8, words)
         or None, which leaves a gap.
         """
         if not rows:
@@ -333,7 +333,7 @@ def unusable(why):
 
 
 def webp(film):
-    """A film (n, height, width) in uint8 as WebP: bytes.
+    """A film (n, height, width[, 3]) in uint8 as WebP: bytes.
 
     Of more than MOST_BYTES with every second frame.
     """

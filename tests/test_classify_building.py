@@ -11,9 +11,8 @@ import pytest
 from PIL import Image
 
 import grassmann_sc as core
-from grassmann_classify import building
+from grassmann_classify import building, inputs
 from grassmann_classify import clips as application
-from grassmann_classify import inputs
 from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grassmann_classify import Recipe
+from grassmann_classify import Recipe, Settings, fit, load, save
 from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import meaning
 from grassmann_classify.clips import Clip, films_of, strip
@@ -284,6 +284,42 @@ def test_a_film_has_frames_at_even_steps_and_its_strip_three(n):
     each = [Clip("c", None, None, [*frames[:, None]])]  # a source a frame
     (again,) = films_of(["c"], np.arange(1), each, Recipe())
     assert len(again) == min(n, 12)
+
+
+def test_films_are_in_colour_where_clips_are(tmp_path):
+    rng = np.random.default_rng(0)
+    coloured = rng.integers(0, 256, (12, 12, 10, 3), np.uint8)
+    grey = rng.integers(0, 256, (12, 12, 10), np.uint8)
+    alike = np.repeat(grey[..., None], 3, axis=3)
+    (tmp_path / "photos").mkdir()
+    for k, frame in enumerate(coloured):
+        Image.fromarray(frame).save(tmp_path / "photos" / f"{k}.png")
+    sources = [coloured, tmp_path / "photos", np.pad(coloured, [(0, 0)] * 3 + [(0, 1)])]
+    clips = [
+        Clip(f"{i}", i % 2, None, [s]) for i, s in enumerate([*sources, grey, alike])
+    ]
+    films = films_of("01234", np.arange(5), clips, Recipe())
+    for film in films[:3]:
+        np.testing.assert_array_equal(film, coloured)
+        part = strip(film)
+        assert part.shape == (12, 34, 3) and (part[:, 10:12] == 255).all()
+    for film in films[3:]:
+        np.testing.assert_array_equal(film, grey)
+    red = np.full((1, 32, 32, 3), [200, 10, 30], np.uint8)
+    shown = np.asarray(Image.open(io.BytesIO(webp(red))).convert("RGB"))
+    assert np.abs(shown.astype(int) - red[0]).max() < 16
+
+
+def test_a_model_keeps_pictures_in_grey_and_in_colour(tmp_path):
+    rng = np.random.default_rng(0)
+    grey = [*rng.integers(0, 256, (3, 5, 12, 10), np.uint8)]
+    coloured = [*rng.integers(0, 256, (3, 5, 12, 10, 3), np.uint8)]
+    few = Settings(methods=["gsc"], kernels=False, p=[1])
+    model = fit([*grey, *coloured], [0, 0, 0, 1, 1, 1], settings=few)
+    assert [image.ndim for image in model.pictures] == [2] * 3 + [3] * 3
+    save(tmp_path / "model.npz", model)
+    for image, same in zip(load(tmp_path / "model.npz").pictures, model.pictures):
+        np.testing.assert_array_equal(image, same)
 
 
 def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(

@@ -402,6 +402,15 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
         assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width and box.y0 >= 0
 
 
+def test_a_sheet_shows_colours_of_bytes_and_of_shares():
+    image = np.random.default_rng(0).integers(0, 256, (4, 5, 3), np.uint8)
+    ax = plots.plot_sheet([[(image, "bytes"), (image / 255, "shares")]])
+    for drawn in ax.images:
+        np.testing.assert_allclose(drawn.get_array(), image / 255)
+    with pytest.raises(ValueError, match=r"rows\[0\]\[0\]\[0\] must have shape"):
+        plots.plot_sheet([[(image[..., :2], "two")]])
+
+
 def test_short_rows_of_a_sheet_stand_beside_each_other_in_their_order():
     """Twelve pairs of strips fill the width; rows of four strips stand alone."""
     strip = np.ones((3, 12))
