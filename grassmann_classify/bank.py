@@ -6,6 +6,7 @@ Every matrix is scaled so that K(x, x) = 1.
 
 import itertools
 from collections import namedtuple
+from contextlib import contextmanager
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # scikit-learn needs it
@@ -75,6 +76,16 @@ def weights_of(s, candidate):
     return leading / np.sqrt(leading.sum(axis=1, keepdims=True))
 
 
+@contextmanager
+def of_set(i, names):
+    """A ValueError within the with statement is told of set i; a file keeps no names."""
+    try:
+        yield
+    except ValueError as error:
+        name = names[i] if names else f"set {i}"
+        raise ValueError(f"{name}: {error}") from None
+
+
 def few_frames(rows):
     """At most FEW rows, at even steps, in float64."""
     chosen = frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))
@@ -113,15 +124,20 @@ class Rows:
         sets = self.collection.sets
         key = recipe and (recipe.features, recipe.standardised)
         if sets and key not in (None, ("raw", False)):
-            colours = self.collection.colours or [None] * len(sets)
             # one after another: frames.lbp silences a warning, which no thread may do
             sets = self.described.get(key) or [
-                described_set(rows, self.collection.frame, recipe, own)
-                for rows, own in zip(sets, colours)
+                self._describe(i, recipe) for i in range(len(sets))
             ]
             if sum(rows.nbytes for rows in sets) <= MOST_DESCRIBED:
                 self.described[key] = sets
         return shortened(sets) if short and sets else sets
+
+    def _describe(self, i, recipe):
+        """The rows of set i by the descriptor of a Recipe, or standardised."""
+        about = self.collection
+        colours = about.colours and about.colours[i]
+        with of_set(i, about.names):
+            return described_set(about.sets[i], about.frame, recipe, colours)
 
     def _keep(self, key, make):
         """The arrays that make() gives, or gave before, if they are kept still.
@@ -152,11 +168,9 @@ class Rows:
 
         def job(block):
             i = block.start
-            try:
+            with of_set(i, self.collection.names):
                 rows = kept_rows(resampled(sets[i], recipe.steps), recipe)
                 return subspaces.singular_directions(rows, recipe.p)
-            except ValueError as error:
-                raise ValueError(f"{self.collection.names[i]}: {error}") from None
 
         return padded(core.run_blocks(job, len(sets), 1))
 
@@ -281,7 +295,7 @@ class Bank(Rows):
         for part in in_parts(candidates, len(s) ** 2):
             grams = _weighted_grams(part, (U, s))
             # of each a copy: one that is kept keeps no other
-            yield {c: K.astype(np.float32) for c, K in zip(part, grams)}
+            yield {c: exactly_one(K.astype(np.float32)) for c, K in zip(part, grams)}
 
     def gaussian(self, name):
         """Yield {Candidate: K} of a recipe, a kernel after another."""
@@ -306,7 +320,9 @@ class Bank(Rows):
             for kernel, K in zip(bases, grams):
                 dimensions = self.p or tuning.dimensions(min(most, len(K)))
                 yield {
-                    Candidate(name, p, kernel=kernel): (K[p - 1] / p).astype(np.float32)
+                    Candidate(name, p, kernel=kernel): exactly_one(
+                        (K[p - 1] / p).astype(np.float32)
+                    )
                     for p in dimensions
                     if p <= len(K)
                 }
@@ -318,6 +334,16 @@ class Bank(Rows):
         if self.recipes[name] is not None:
             d *= self.recipes[name].stack
         return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
+
+
+def exactly_one(K):
+    """K (n, n), scaled so that K(x, x) = 1, without what rounding left above or below it.
+
+    Of sets that are equal but for rounding it would not be positive semidefinite.
+    """
+    np.clip(K, -1, 1, out=K)
+    np.fill_diagonal(K, 1)
+    return K
 
 
 def _weighted_grams(candidates, *spectra, total=False):

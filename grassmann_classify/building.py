@@ -14,7 +14,6 @@ from grassmann_classify.clips import (
 )
 from grassmann_classify.recipes import (
     SMALL,
-    SMALLEST,
     describe,
     in_colour,
     kept_rows,
@@ -293,10 +292,9 @@ def _build(clip, recipe, keep_rows):
             {k: (B, np.ones(B.shape[1])) for k, B in enumerate(bases)}, None, ()
         )
     parts, rows = _rows_of(clip, recipe)
-    images = parts[0].ndim == 3 and min(parts[0].shape[1:]) >= SMALLEST
     grey = all(isinstance(A, np.ndarray) and A.ndim == 3 for A in clip.sources)
     colours = None
-    if recipe.colour and images and keep_rows and not grey:
+    if recipe.colour and parts[0].ndim == 3 and keep_rows and not grey:
         _, colours = _rows_of(clip, replace(recipe, features="colour"))
     rows = resampled(rows, recipe.resample)
     if recipe.single:

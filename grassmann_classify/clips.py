@@ -184,11 +184,11 @@ def _film(clip, number, recipe):
             few = {"every": 1, "evenly": 2 * each + 1, "size": None, "grey": None}
             source = frames.read_frames(source, **recipe.reading | few)[1::2]
         parts += middles(source, each)
-    film = np.stack([frames.prepared(part, False) for part in middles(parts, number)])
+    film = np.stack([frames.prepared(part, None) for part in middles(parts, number)])
     if film.ndim < 3:
         return None
     film = block_means(film, SIDE)
-    if film.ndim == 4 and not are_coloured([film]):
+    if not are_coloured([film]):
         film = film.mean(axis=3)
     low = film.min()
     high = film.max()

@@ -17,6 +17,7 @@ from grassmann_classify.bank import (
     Bank,
     Rows,
     bases_alone,
+    exactly_one,
     on_one_thread,
     products,
 )
@@ -287,13 +288,13 @@ class InnerProduct(namedtuple("InnerProduct", "candidates recipes accuracies")):
 
 
 def mean_of(grams, number):
-    """The mean, in float64, of so many matrices, some of which may be summed already."""
+    """The mean, in float64, of so many matrices (n, n), some of them summed already."""
     grams = iter(grams)
     total = next(grams).astype(np.float64)
     for K in grams:
         total += K
     total /= number
-    return total
+    return exactly_one(total)
 
 
 class Whitened(namedtuple("Whitened", "K label shrinkage made")):

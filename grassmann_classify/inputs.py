@@ -2,6 +2,7 @@
 
 import time
 import unicodedata
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,6 @@ from grassmann_classify.arrays import (
 )
 from grassmann_classify.bank import FEW, MANY, N_GAMMAS, Bank
 from grassmann_classify.building import (
-    Header,
     build_all,
     look,
     size_in_words,
@@ -114,27 +114,32 @@ def labelled_clips(recipe, settings, paths):
 def with_size(clips, recipe, settings):
     """The Recipe; with a size where all frames as they are take more than MOST_ROWS.
 
-    As some clips of most clips' size tell, before any is decoded. --kernels, which keeps all
-    frames in memory, and a size that is told leave it as it is.
+    As some clips tell, before any is decoded. A size that is told, or one recipe, leaves
+    it as it is; --kernels, too, which keeps all frames in memory.
     """
-    if recipe.size or settings.kernels or recipe.features == READY_MADE:
+    if recipe.size or settings.kernels or choice_of(recipe, settings) is None:
         return recipe
-    headers = survey(middles(clips, SAMPLED), recipe).values()
-    shapes = [r for r in headers if isinstance(r, Header) and len(r.size) == 2]
+    some = [clip for clip in middles(clips, SAMPLED) if not is_table(clip.sources[0])]
+    read = [getattr(r, "header", r) for r in survey(some, recipe).values()]
+    shapes = [header for header in read if header and len(header.size) == 2]
     if not shapes:
         return recipe
-    height, width = shapes[0].size
-    n_frames = len(clips) * np.mean([header.n_frames or UNTOLD for header in shapes])
-    total = n_frames * height * width * (4 if recipe.single else 8)  # bytes
-    if total <= MOST_ROWS:
+    ((height, width), _), *others = Counter(h.size for h in shapes).most_common()
+    untold = recipe.evenly or UNTOLD / recipe.every
+    each = np.mean([recipe.resample or h.n_frames or untold for h in shapes])
+    overlap = max(1, (recipe.window or 1) / (recipe.step or recipe.window or 1))
+    total = len(clips) * each * overlap * height * width * (4 if recipe.single else 8)
+    largest = min(1, LONGER_SIDE / max(height, width))
+    share = min(largest, np.sqrt(MOST_ROWS / 2 / total))
+    if share * min(height, width) < SMALLEST:  # one recipe is tried, whatever the size
+        share = largest
+    if total <= MOST_ROWS or share == 1:
         return recipe
-    share = min(LONGER_SIDE / max(height, width), np.sqrt(MOST_ROWS / 2 / total))
-    size = tuple(
-        max(min(side, SMALLEST), int(share * side)) for side in (height, width)
-    )
+    size = tuple(max(1, int(share * side)) for side in (height, width))
     to_stderr(
-        f"frames of {size_in_words((height, width))} take {total / 2**30:.1f} GiB in all: "
-        f"read at {size_in_words(size)}; --size {height} {width} keeps them"
+        f"frames of {size_in_words((height, width))}{' and other sizes' * bool(others)} "
+        f"take about {total / 2**30:.1f} GiB in all: read at {size_in_words(size)}; --size "
+        "tells another, --kernels keeps them"
     )
     return replace(recipe, size=size)
 

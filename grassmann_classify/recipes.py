@@ -14,7 +14,6 @@ import numpy as np
 import scipy.linalg
 from sklearn.preprocessing import StandardScaler, maxabs_scale
 
-import grassmann_sc as core
 from grassmann_classify.settings import MOST_P
 from grassmann_sc import frames, shared, subspaces
 
@@ -63,7 +62,9 @@ def recipes_of(
         and plain.describe is None
     )
     named = features is not None
-    features = features or ([*tried] if images else ["raw"])
+    features = features or [
+        kind for kind in tried if images or kind == "raw" or tried[kind].colour
+    ]
     if "raw" not in features and len(shape) != 2:
         raise ValueError(
             f"--features {features[0]} needs images, got rows of {math.prod(shape)} numbers"
@@ -71,6 +72,7 @@ def recipes_of(
     recipes = {}
     for kind in features:
         moving = frames.DESCRIPTORS[kind].moving
+        colour = frames.DESCRIPTORS[kind].colour
         stacks, levels = _forms(moving, images, shape)
         steps = STEPS // 2 if moving else STEPS
         steps = min(plain.resample or steps, int(np.median(lengths)))
@@ -98,7 +100,7 @@ def recipes_of(
             stacking = {"steps": steps, "stack": length} if length else {"stack": m}
             recipes[", ".join(words) or "plain"] = replace(
                 plain,
-                p=min(plain.p, MOST_P) if moving else plain.p,  # else it takes long
+                p=min(plain.p, MOST_P) if moving or colour else plain.p,  # long rows
                 features=kind,
                 feature_options=options if kind != "raw" else {},
                 center=level == "centred",
@@ -131,7 +133,7 @@ def coloured(rows, shape, colours):
         return colours
     grey = rows.reshape(-1, *shape)
     return frames.colour(
-        np.stack([frames.prepared(frame, size=SMALL) for frame in grey])
+        np.stack([frames.prepared(frame, None, SMALL) for frame in grey])
     )
 
 
@@ -139,7 +141,7 @@ def are_coloured(colours):
     """Does one of the sets (n_i, 3 d) of frames.colour tell more than grey?"""
     pixels = (rows.reshape(-1, 3) for rows in colours if rows is not None)
     return any(
-        (some.max(axis=1) - some.min(axis=1)).max() > GREY * some.max()
+        (some.max(axis=1) - some.min(axis=1)).max() > GREY * np.abs(some).max()
         for some in pixels
     )
 
@@ -188,7 +190,8 @@ def described_set(rows, shape, recipe, colours=None):
         rows = describe(coloured(rows, shape, colours).reshape(-1, *SMALL, 3), recipe)
     elif recipe.features != "raw":
         rows = describe(rows.reshape(-1, *shape), recipe)
-    rows = rows.astype(np.float32, copy=False) if recipe.single else rows
+    if recipe.single and rows.dtype != np.uint8:  # which take less
+        rows = rows.astype(np.float32, copy=False)
     return standardised(rows) if recipe.standardised else rows
 
 
@@ -235,7 +238,8 @@ def kept_rows(rows, recipe):
     """
     if not recipe.arma:
         rows = subspaces.block_hankel(rows, recipe.stack)
-    rows = core.real_array(rows, "rows").copy()
+    kind = np.float32 if recipe.single else shared.float_type(rows)
+    rows = rows.astype(kind, order="C")
     if not recipe.keeps_mean and (rows == rows[:1]).all():
         raise ValueError("less their mean no frame is left: all frames are the same")
     subspaces.normalise(rows, recipe.center, False)

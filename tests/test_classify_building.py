@@ -388,7 +388,7 @@ def test_frames_that_are_too_large_in_all_are_read_smaller(
     saved = ["--methods", "gsc", "--p", "2", "--save", str(tmp_path / "m.npz")]
     # 8 clips of 6 frames in float64 take 691,200 bytes, those of 16 x 32 196,608
     monkeypatch.setattr(inputs, "MOST_ROWS", 400_000)
-    said = "frames of 30 x 60 take 0.0 GiB in all: read at 16 x 32; --size 30 60 keeps"
+    said = "frames of 30 x 60 take about 0.0 GiB in all: read at 16 x 32; --size tells"
     main(["predict", str(folder), "--data", str(folder), *saved, *rest])
     printed = capsys.readouterr().err
     assert said in printed and "recipes to choose from" in printed
@@ -406,10 +406,14 @@ def test_frames_that_are_too_large_in_all_are_read_smaller(
     assert "read at" not in capsys.readouterr().err
 
 
-def test_no_size_is_above_96_pixels_and_only_images_have_one(tmp_path, monkeypatch):
-    def recipe_for(folder, **changes):
+def test_no_size_is_above_96_pixels_and_only_images_have_one(
+    tmp_path, capsys, monkeypatch
+):
+    def recipe_for(folder, plain=False, **changes):
         clips = find_clips(folder)
         settings = Settings(kernels=None)
+        if plain:
+            settings = replace(settings, features=["raw"], center=False, stack=[1])
         return inputs.with_size(clips, Recipe(**changes), settings).size
 
     monkeypatch.setattr(inputs, "MOST_ROWS", 10_000_000)
@@ -417,12 +421,36 @@ def test_no_size_is_above_96_pixels_and_only_images_have_one(tmp_path, monkeypat
     assert recipe_for(large) == (64, 96)
     assert recipe_for(large, single=True) is None
     assert recipe_for(large, every=3) is None
+    assert recipe_for(large, every=3, window=2, step=1) == (64, 96)
+    assert recipe_for(large, resample=2) is None
+    assert recipe_for(large, plain=True) is None
     monkeypatch.setattr(inputs, "MOST_ROWS", 100)
-    assert recipe_for(bars(tmp_path / "narrow", 6, (10, 90))) == (10, 16)
+    assert recipe_for(bars(tmp_path / "narrow", 6, (10, 90))) is None
     vectors = tmp_path / "vectors"
     for c in "ab":
         (vectors / c).mkdir(parents=True)
         np.save(vectors / c / "0.npy", np.ones((6, 200)))
     assert recipe_for(vectors) is None
     np.save(large / "k0" / "other.npy", np.ones((6, 40, 40)))
-    assert recipe_for(large) == (16, 16)  # to which that of another size is brought
+    assert recipe_for(large) == (64, 96)  # to which that of another size is brought
+    assert "200 x 300 and other sizes take" in capsys.readouterr().err
+
+
+def test_videos_that_do_not_tell_their_number_of_frames_are_taken_for_long(
+    tmp_path, monkeypatch
+):
+    clips = [Clip(f"{i}", i % 2, None, [tmp_path / f"{i}.mkv"]) for i in range(6)]
+    untold = building.Header(None, (200, 300))
+    monkeypatch.setattr(
+        inputs, "survey", lambda some, recipe: dict(enumerate([untold]))
+    )
+
+    def size(recipe):
+        return inputs.with_size(clips, recipe, Settings(kernels=None)).size
+
+    # 6 clips of 300 frames
+    monkeypatch.setattr(inputs, "MOST_ROWS", 6 * 299 * 60_000 * 8)
+    assert size(Recipe()) == (64, 96)
+    assert size(Recipe(every=2)) is None and size(Recipe(evenly=298)) is None
+    monkeypatch.setattr(inputs, "MOST_ROWS", 6 * 300 * 60_000 * 8)
+    assert size(Recipe()) is None

@@ -305,6 +305,9 @@ def test_films_are_in_colour_where_clips_are(tmp_path):
         assert part.shape == (12, 34, 3) and (part[:, 10:12] == 255).all()
     for film in films[3:]:
         np.testing.assert_array_equal(film, grey)
+    both = [Clip("both", 0, None, [grey[:1], coloured[:1]])]
+    (film,) = films_of(["both"], [0], both, Recipe())
+    assert film.shape == (2, 12, 10, 3) and (film[0] == film[0, ..., :1]).all()
     red = np.full((1, 32, 32, 3), [200, 10, 30], np.uint8)
     shown = np.asarray(Image.open(io.BytesIO(webp(red))).convert("RGB"))
     assert np.abs(shown.astype(int) - red[0]).max() < 16

@@ -327,14 +327,33 @@ def test_colours_are_read_where_a_recipe_may_take_them(tinted_clips, tmp_path):
         load_npz(tmp_path / "sets.npz")
 
 
+def test_colours_of_small_frames_are_theirs_too(tinted_clips):
+    clips, label = tinted_clips
+    small = [clip[:, 3:18, 3:18] for clip in clips]
+    for settings in (COLOURED, replace(COLOURED, features=["chromaticity"])):
+        model = fit(small[:24], label[:24], settings=settings)
+        assert {*model.inner.recipes} & {"colour", "chromaticity", "plain"}
+        assert (predict(model, small[24:]).labels == label[24:]).mean() > 0.9
+
+
+def test_an_error_of_a_descriptor_names_the_set(tinted_clips, capsys):
+    clips, label = tinted_clips
+    clips = [clip / 255 for clip in clips[:12]]
+    clips[7] = clips[7] - 0.5
+    fit(clips, label[:12], settings=COLOURED, verbose=True)
+    said = "recipe chromaticity left out: set 7: frames must not be negative, got -0."
+    assert said in capsys.readouterr().err
+
+
 def test_a_slight_tint_is_grey():
     """As of what was stored with losses; a set in colour among grey ones is enough."""
     rng = np.random.default_rng(0)
     grey = np.repeat(rng.uniform(0, 250, (4, 12, 1)), 3, axis=2).reshape(4, -1)
     tinted = grey + rng.uniform(-5, 5, grey.shape)
     assert not recipes.are_coloured([grey, None, tinted])
-    coloured = grey * np.tile([1, 0.8, 0.9], 12)
+    coloured = grey * np.tile([1, 0.9, 0.95], 12)
     assert recipes.are_coloured([grey, None, tinted, coloured])
+    assert not recipes.are_coloured([-grey]) and recipes.are_coloured([-coloured])
 
 
 def test_a_grey_clip_has_an_answer_from_a_model_in_colour(tinted_clips):
