@@ -122,6 +122,7 @@ def learn(bank, recipe, settings, clips, end):
         recipe = bank.recipes[name]
     inner = row.inner or FewFrames(row.method.reads)
     in_colour = row.inner is not None and row.inner.in_colour
+    recipe = replace(recipe, colour=in_colour)
     chosen = {name: v for name, v in row.chosen.items() if name in PARAMETERS}
     if "n_neighbors" in chosen:
         chosen["n_neighbors"] = min(chosen["n_neighbors"], n)
@@ -129,7 +130,7 @@ def learn(bank, recipe, settings, clips, end):
     digests = digests_of(collection, recipe)
     _warn_of_copies(digests or [], label, collection.names)
     return Model(
-        recipe=replace(recipe, colour=in_colour),
+        recipe=recipe,
         d=collection.X.shape[1],
         frame=tuple(collection.frame),
         method=row.method.name,
@@ -205,19 +206,19 @@ def predict(model, sets, *, verbose=False):
 
 
 def digests_of(collection, recipe):
-    """Hashes (n,) of the rows of sets, or of subspaces that were given.
+    """Hashes (n,) of the rows of sets, and colours, or of subspaces that were given.
 
     None where the rows are not in memory.
     """
     points = collection.X if recipe.features == READY_MADE else collection.sets
     if points is None:
         return None
-    return [
-        hashlib.blake2b(
-            np.ascontiguousarray(rows).tobytes(), digest_size=16
-        ).hexdigest()
-        for rows in points
-    ]
+    colours = collection.colours if recipe.colour else [None] * len(points)
+    digests = []
+    for parts in zip(points, colours):
+        content = [np.ascontiguousarray(A).tobytes() for A in parts if A is not None]
+        digests.append(hashlib.blake2b(b"".join(content), digest_size=16).hexdigest())
+    return digests
 
 
 def clips_of(name, sets, labels, groups):

@@ -14,6 +14,7 @@ from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, some_sets
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.inputs import choice_of, read_by
+from grassmann_classify.learning import digests_of
 from grassmann_classify.options import parse, split
 from grassmann_classify.recipes import kept_rows
 from grassmann_classify.rows import uncentred
@@ -334,6 +335,17 @@ def test_colours_of_small_frames_are_theirs_too(tinted_clips):
         model = fit(small[:24], label[:24], settings=settings)
         assert {*model.inner.recipes} & {"colour", "chromaticity", "plain"}
         assert (predict(model, small[24:]).labels == label[24:]).mean() > 0.9
+
+
+def test_sets_of_equal_rows_and_other_colours_are_no_copies(tinted_clips):
+    clips, label = tinted_clips
+    made = [Clip(f"{i}", label[i], None, [clip]) for i, clip in enumerate(clips[:4])]
+    recipe = replace(PLAIN, colour=True)
+    collection = build_all(made, recipe)
+    other = collection._replace(colours=[rows[::-1] for rows in collection.colours])
+    assert digests_of(collection, recipe) != digests_of(other, recipe)
+    assert digests_of(collection, PLAIN) == digests_of(other, PLAIN)
+    assert len({*digests_of(collection, recipe)}) == 4
 
 
 def test_an_error_of_a_descriptor_names_the_set(tinted_clips, capsys):
