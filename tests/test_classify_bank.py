@@ -662,3 +662,22 @@ def test_a_fold_is_whitened_by_the_labels_of_its_sets_to_learn_from():
     parts = Whitened(K, label, 0.1, {}).parts(fit, validate)
     for A, B in zip(parts, (whitening.K_dd, K_xd)):
         np.testing.assert_allclose(A, B, atol=1e-9)
+
+
+def test_matrices_have_one_on_the_diagonal_and_nothing_above():
+    """Of sets that are equal but for rounding, which would seem not to be semidefinite."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((12, 40)).astype(np.float32)
+    sets = [rows[rng.permutation(12)] for _ in range(30)]
+    clips = [Clip(f"{i}", i % 2, None, [A]) for i, A in enumerate(sets)]
+    recipe = Recipe(24, fewer=True, single=True)
+    bank = Bank(build_all(clips, recipe), settings=Settings(p=[2]))
+    grams = [
+        K
+        for part in (bank.linear(None), bank.gaussian(None))
+        for p in part
+        for K in p.values()
+    ]
+    for K in [*grams, mean_of(grams, len(grams))]:
+        assert (K.diagonal() == 1).all() and np.abs(K).max() == 1
+        np.testing.assert_allclose(K, 1, atol=1e-5)

@@ -17,7 +17,7 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip
 from grassmann_classify.finding import find_clips
-from grassmann_classify.settings import Recipe, Settings
+from grassmann_classify.settings import Paths, Recipe, Settings
 
 pytestmark = [
     pytest.mark.filterwarnings("error:::grassmann_classify"),
@@ -454,3 +454,14 @@ def test_videos_that_do_not_tell_their_number_of_frames_are_taken_for_long(
     assert size(Recipe(every=2)) is None and size(Recipe(evenly=298)) is None
     monkeypatch.setattr(inputs, "MOST_ROWS", 6 * 300 * 60_000 * 8)
     assert size(Recipe()) is None
+
+
+def test_more_clips_are_read_as_the_model_reads_them(tmp_path, monkeypatch):
+    """However many there are: a model has its size, or none."""
+    monkeypatch.setattr(inputs, "MOST_ROWS", 100_000)
+    folder = bars(tmp_path / "data", 8, (90, 200))
+    for name, size in (("data", (43, 96)), ("more", None)):
+        paths = Paths(**{name: folder})
+        settings = Settings(kernels=None)
+        recipe = inputs.labelled_clips(Recipe(), settings, paths)[2]
+        assert recipe.size == size

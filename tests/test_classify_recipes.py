@@ -337,6 +337,19 @@ def test_colours_of_small_frames_are_theirs_too(tinted_clips):
         assert (predict(model, small[24:]).labels == label[24:]).mean() > 0.9
 
 
+def test_colours_take_bytes_and_few_directions(tinted_clips):
+    """Of rows of 768 numbers, also in single precision."""
+    made = [Clip(f"{i}", i % 2, None, [c]) for i, c in enumerate(tinted_clips[0][:4])]
+    plain = replace(PLAIN, single=True)
+    base = build_all(made, replace(plain, colour=True))
+    bank = Bank(base, recipes.recipes_of(plain, (20, 20), [8], in_colours=True))
+    kinds = {name: bank.recipes[name].p for name in ("raw", "colour", "chromaticity")}
+    assert kinds == {"raw": 24, "colour": 12, "chromaticity": 12}
+    for name, kind in (("colour", np.uint8), ("chromaticity", np.float32)):
+        assert bank.sets(name)[0].dtype == np.float32
+        assert bank.described[name, False][0].dtype == kind
+
+
 def test_sets_of_equal_rows_and_other_colours_are_no_copies(tinted_clips):
     clips, label = tinted_clips
     made = [Clip(f"{i}", label[i], None, [clip]) for i, clip in enumerate(clips[:4])]
