@@ -9,6 +9,7 @@ from grassmann_classify.bank import (
     Bank,
     Candidate,
     Rows,
+    exactly_one,
     few_frames,
     products,
     weights_of,
@@ -681,3 +682,8 @@ def test_matrices_have_one_on_the_diagonal_and_nothing_above():
     for K in [*grams, mean_of(grams, len(grams))]:
         assert (K.diagonal() == 1).all() and np.abs(K).max() == 1
         np.testing.assert_allclose(K, 1, atol=1e-5)
+    K = np.array(
+        [[1 - 1e-7, 1 + 3e-7, 0.5], [1 + 3e-7, 1 + 1e-7, -1.1], [0.5, -1.1, 1]]
+    )
+    expected = [[1, 1, 0.5], [1, 1, -1], [0.5, -1, 1]]
+    np.testing.assert_array_equal(exactly_one(K), expected)
