@@ -77,7 +77,7 @@ def weights_of(s, candidate):
 
 
 @contextmanager
-def of_set(i, names):
+def naming_set(i, names):
     """A ValueError within the with statement is told of set i; a file keeps no names."""
     try:
         yield
@@ -136,7 +136,7 @@ class Rows:
         """The rows of set i by the descriptor of a Recipe, or standardised."""
         about = self.collection
         colours = about.colours and about.colours[i]
-        with of_set(i, about.names):
+        with naming_set(i, about.names):
             return described_set(about.sets[i], about.frame, recipe, colours)
 
     def _keep(self, key, make):
@@ -168,7 +168,7 @@ class Rows:
 
         def job(block):
             i = block.start
-            with of_set(i, self.collection.names):
+            with naming_set(i, self.collection.names):
                 rows = kept_rows(resampled(sets[i], recipe.steps), recipe)
                 return subspaces.singular_directions(rows, recipe.p)
 
@@ -295,7 +295,9 @@ class Bank(Rows):
         for part in in_parts(candidates, len(s) ** 2):
             grams = _weighted_grams(part, (U, s))
             # of each a copy: one that is kept keeps no other
-            yield {c: exactly_one(K.astype(np.float32)) for c, K in zip(part, grams)}
+            yield {
+                c: with_unit_diagonal(K.astype(np.float32)) for c, K in zip(part, grams)
+            }
 
     def gaussian(self, name):
         """Yield {Candidate: K} of a recipe, a kernel after another."""
@@ -320,7 +322,7 @@ class Bank(Rows):
             for kernel, K in zip(bases, grams):
                 dimensions = self.p or tuning.dimensions(min(most, len(K)))
                 yield {
-                    Candidate(name, p, kernel=kernel): exactly_one(
+                    Candidate(name, p, kernel=kernel): with_unit_diagonal(
                         (K[p - 1] / p).astype(np.float32)
                     )
                     for p in dimensions
@@ -336,7 +338,7 @@ class Bank(Rows):
         return n**2 * (10 * N_GAMMAS + d) / 2 <= CHEAP
 
 
-def exactly_one(K):
+def with_unit_diagonal(K):
     """K (n, n), scaled so that K(x, x) = 1, without what rounding left above or below it.
 
     Of sets that are equal but for rounding it would not be positive semidefinite.

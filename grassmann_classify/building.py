@@ -292,10 +292,6 @@ def _build(clip, recipe, keep_rows):
             {k: (B, np.ones(B.shape[1])) for k, B in enumerate(bases)}, None, ()
         )
     parts, rows = _rows_of(clip, recipe)
-    grey = all(isinstance(A, np.ndarray) and A.ndim == 3 for A in clip.sources)
-    colours = None
-    if recipe.colour and parts[0].ndim == 3 and keep_rows and not grey:
-        _, colours = _rows_of(clip, replace(recipe, features="colour"))
     rows = resampled(rows, recipe.resample)
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
@@ -317,13 +313,15 @@ def _build(clip, recipe, keep_rows):
     if not spectra:
         raise ValueError(lost[0])
     kept = [kept_rows(windows[k], recipe) for k in spectra] if keep_rows else None
-    in_small = [None] * len(spectra)
-    if colours is not None:
-        in_small = [colours[firsts[k] : firsts[k] + length] for k in spectra]
+    colours = [None] * len(spectra)
+    grey = all(isinstance(A, np.ndarray) and A.ndim == 3 for A in clip.sources)
+    if recipe.colour and parts[0].ndim == 3 and keep_rows and not grey:
+        _, small = _rows_of(clip, replace(recipe, features="colour"))
+        colours = [small[firsts[k] : firsts[k] + length] for k in spectra]
     edges = _edges(clip, parts, len(rows), recipe)
     spans = [(edges[firsts[k]], edges[firsts[k] + length]) for k in spectra]
     frame = parts[0].shape[1:] if recipe.is_raw else ()
-    return Built(spectra, kept, frame, spans, lost, in_small)
+    return Built(spectra, kept, frame, spans, lost, colours)
 
 
 def _edges(clip, parts, n_rows, recipe):

@@ -17,9 +17,9 @@ from grassmann_classify.bank import (
     Bank,
     Rows,
     bases_alone,
-    exactly_one,
     on_one_thread,
     products,
+    with_unit_diagonal,
 )
 from grassmann_classify.clips import as_one_type, some_sets
 from grassmann_classify.recipes import coloured, in_colour, padded
@@ -294,7 +294,7 @@ def mean_of(grams, number):
     for K in grams:
         total += K
     total /= number
-    return exactly_one(total)
+    return with_unit_diagonal(total)
 
 
 class Whitened(namedtuple("Whitened", "K label shrinkage made")):

@@ -51,7 +51,7 @@ from grassmann_sc import frames
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
 SAMPLED = 20  # clips that tell how much there is
-UNTOLD = 300  # frames of a video that does not tell it
+USUAL_FRAMES = 300  # of a video that does not tell its own
 LONGER_SIDE = 96  # pixels, of frames that are too large
 MOST_PRODUCTS = 1e12  # multiplications of Gaussian candidates: some minutes
 # what clips cannot have that are subspaces already: fields of Recipe and of Settings
@@ -119,16 +119,19 @@ def with_size(clips, recipe, settings):
     """
     if recipe.size or settings.kernels or choice_of(recipe, settings) is None:
         return recipe
-    some = [clip for clip in middles(clips, SAMPLED) if not is_table(clip.sources[0])]
-    read = [getattr(r, "header", r) for r in survey(some, recipe).values()]
-    shapes = [header for header in read if header and len(header.size) == 2]
-    if not shapes:
+    sample = [clip for clip in middles(clips, SAMPLED) if not is_table(clip.sources[0])]
+    results = survey(sample, recipe).values()
+    headers = [getattr(result, "header", result) for result in results]
+    headers = [header for header in headers if header and len(header.size) == 2]
+    if not headers:
         return recipe
-    ((height, width), _), *others = Counter(h.size for h in shapes).most_common()
-    untold = recipe.evenly or UNTOLD / recipe.every
-    each = np.mean([recipe.resample or h.n_frames or untold for h in shapes])
+    sizes = Counter(header.size for header in headers).most_common()
+    height, width = sizes[0][0]
+    usual = recipe.evenly or USUAL_FRAMES / recipe.every
+    lengths = [recipe.resample or header.n_frames or usual for header in headers]
     overlap = max(1, (recipe.window or 1) / (recipe.step or recipe.window or 1))
-    total = len(clips) * each * overlap * height * width * (4 if recipe.single else 8)
+    n_pixels = len(clips) * np.mean(lengths) * overlap * height * width
+    total = n_pixels * (4 if recipe.single else 8)  # bytes
     largest = min(1, LONGER_SIDE / max(height, width))
     share = min(largest, np.sqrt(MOST_ROWS / 2 / total))
     if share * min(height, width) < SMALLEST:  # one recipe is tried, whatever the size
@@ -137,7 +140,7 @@ def with_size(clips, recipe, settings):
         return recipe
     size = tuple(max(1, int(share * side)) for side in (height, width))
     to_stderr(
-        f"frames of {size_in_words((height, width))}{' and other sizes' * bool(others)} "
+        f"frames of {size_in_words((height, width))}{' and other sizes' * (len(sizes) > 1)} "
         f"take about {total / 2**30:.1f} GiB in all: read at {size_in_words(size)}; --size "
         "tells another, --kernels keeps them"
     )

@@ -121,8 +121,7 @@ def learn(bank, recipe, settings, clips, end):
         collection = bank.by(name)
         recipe = bank.recipes[name]
     inner = row.inner or FewFrames(row.method.reads)
-    in_colour = row.inner is not None and row.inner.in_colour
-    recipe = replace(recipe, colour=in_colour)
+    recipe = replace(recipe, colour=row.inner is not None and row.inner.in_colour)
     chosen = {name: v for name, v in row.chosen.items() if name in PARAMETERS}
     if "n_neighbors" in chosen:
         chosen["n_neighbors"] = min(chosen["n_neighbors"], n)

@@ -73,7 +73,7 @@ def recipes_of(
     for kind in features:
         moving = frames.DESCRIPTORS[kind].moving
         colour = frames.DESCRIPTORS[kind].colour
-        stacks, levels = _forms(moving, images, shape)
+        stacks, levels = _forms(moving, images or colour, shape)
         steps = STEPS // 2 if moving else STEPS
         steps = min(plain.resample or steps, int(np.median(lengths)))
         stacks = stack or [

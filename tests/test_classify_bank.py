@@ -9,10 +9,10 @@ from grassmann_classify.bank import (
     Bank,
     Candidate,
     Rows,
-    exactly_one,
     few_frames,
     products,
     weights_of,
+    with_unit_diagonal,
 )
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, some_sets
@@ -686,4 +686,4 @@ def test_matrices_have_one_on_the_diagonal_and_nothing_above():
         [[1 - 1e-7, 1 + 3e-7, 0.5], [1 + 3e-7, 1 + 1e-7, -1.1], [0.5, -1.1, 1]]
     )
     expected = [[1, 1, 0.5], [1, 1, -1], [0.5, -1, 1]]
-    np.testing.assert_array_equal(exactly_one(K), expected)
+    np.testing.assert_array_equal(with_unit_diagonal(K), expected)

@@ -58,6 +58,9 @@ def without(*words):
     return [name for name in ORDERED if not any(word in name for word in words)]
 
 
+SMALL_FRAMES = without("standard", "stack 8", "stack 16")
+
+
 def of_images(levels, *forms, coloured=False):
     """The names of recipes that images have: of still descriptors, of what moves.
 
@@ -93,6 +96,16 @@ def of_images(levels, *forms, coloured=False):
         ((16, 40), 9, {}, of_images(None, "stack 8", *SHARES)),
         ((16, 40), 8, {}, of_images(None, *SHARES)),
         ((16, 40), 8, {"in_colours": True}, of_images(None, *SHARES, coloured=True)),
+        (
+            (15, 40),
+            7,
+            {"in_colours": True},
+            [
+                *(f"raw, {name}".replace(", plain", "") for name in SMALL_FRAMES),
+                "colour",
+                "chromaticity",
+            ],
+        ),
         ((16, 40), 4, {}, of_images(None)),
         ((16, 40), 9, {"stack": [1]}, of_images(None)),
         ((16, 40), 7, {"center": [True]}, of_images(["centred"], *SHARES)),
